@@ -131,7 +131,7 @@ class ChatFormat:
             The mask, uint8, shape (n,), and `inside` for the next part.
         """
         # The state is 1 between ASSISTANT and IM_END. A token's mask is the state set by the last of these two before
-        # it; `maximum.accumulate` of their positions finds that one.
+        # it. `maximum.accumulate` of their positions finds that one.
         starts, ends = ids == self._roles["assistant"], ids == self._im_end
         places = numpy.where(starts | ends, numpy.arange(1, len(ids) + 1), 0)
         last = numpy.maximum.accumulate(numpy.concatenate([[0], places]))
@@ -162,7 +162,7 @@ def _messages(record: Record) -> list[Any]:
 
 
 _FIELDS = frozenset(("role", "content", "thought", "weight"))
-_OF_CONVERSATION = frozenset(("tools", "functions"))  # others, such as "id", do not affect what the model learns
+_OF_CONVERSATION = frozenset(("tools", "functions"))  # others, such as "id", do not affect the model
 
 
 def _left_out(record: Record) -> list[str]:

@@ -74,7 +74,7 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
 #                          them; with -h 1 HellaSwag's
 
 TOKENIZER_NAME = "gpt2_tokenizer.bin"
-MODEL_NAMES = {"fp32": "gpt2_124M.bin", "bf16": "gpt2_124M_bf16.bin"}  # by type; the CPU trainer reads the first
+MODEL_NAMES = {"fp32": "gpt2_124M.bin", "bf16": "gpt2_124M_bf16.bin"}  # by type. The CPU trainer reads the first
 CPU_DATA = os.path.join("dev", "data", "tinyshakespeare", "tiny_shakespeare_{}.bin")
 STORIES_DATA = os.path.join("dev", "data", "tinystories", "TinyStories_{}.bin")
 TRAINED_ON = ("train", "val")
@@ -99,7 +99,7 @@ def split_of(path: str) -> str | None:
     return match[1] if match else None
 
 
-_KINDS = {  # magic -> the field of Files, and what a message calls the file
+_KINDS = {  # magic -> the field of Files, and the name of the kind in messages
     _binding.TOKENIZER_MAGIC: ("tokenizers", "a tokenizer"),
     **dict.fromkeys(_binding.SHARD_MAGICS.values(), ("shards", "a token shard")),
     checkpoint.MAGIC: ("models", "a model checkpoint"),
@@ -129,8 +129,8 @@ FoundFiles = tuple[Files, dict[str, str], list[str]]
 
 
 def find_files(paths: Iterable[str], faults: list[Fault]) -> FoundFiles:
-    """Finds llm.c's files among the paths, and in folders. Returns each file once, however many links lead to it; every
-    name, with what is there, such as "a token shard" or "a folder"; and the given folders, and those found in them."""
+    """Finds llm.c's files among the paths, and in folders. Returns each file once, however many links lead to it, every
+    name, with what is there, such as "a token shard" or "a folder", and the given folders, and those found in them."""
     files, names, folders = Files(), dict[str, str](), list[str]()
     kinds: dict[str, str] = {}  # by real path
     for path in paths:
@@ -161,7 +161,7 @@ def _walk(folder: str, names: dict[str, str], folders: list[str]) -> Iterator[st
 
 
 def _sort(path: str, files: Files, faults: list[Fault], given: bool) -> str:
-    """Files a path under its kind by its magic, and returns what it is. A .bin file of unknown kind is a fault."""
+    """Files a path by its magic, and returns the name of its kind. A .bin file of unknown kind is a fault."""
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         if given:
             raise ArgumentError(f"{path}: neither a file nor a folder")
@@ -338,7 +338,7 @@ class FoundFacts:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The subjects of the rules: each file, files together, names that llm.c opens, folders; with the facts of each
+# The subjects of the rules: each file, files together, names that llm.c opens, folders, with the facts of each
 
 
 Subjects = Iterator[tuple[str, str, Facts]]
@@ -426,7 +426,7 @@ def _packed(whole: FoundFacts) -> Subjects:
 
 
 def _patterns(whole: FoundFacts) -> Subjects:
-    """What else the patterns match by which llm.c finds shards: those with the same name and another number."""
+    """Returns other files that llm.c's patterns for shards match: the same name and another number."""
     manifests = [(each[0], {os.path.realpath(path) for _, _, path in _records(each)}) for each in whole.manifests]
     of_train = (path for path in whole.shards if split_of(path) != "test")
     for prefix in dict.fromkeys(match[1] for path in of_train if (match := _NUMBERED.fullmatch(path))):
@@ -479,7 +479,7 @@ def _splits(whole: FoundFacts, known: dict[str, str]) -> Subjects:
 
 
 def _lacking(whole: FoundFacts, root: str) -> Subjects:
-    """What a folder lacks in which llm.c is started. On CUDA, -i and -j can name other data, and -e another model."""
+    """Yields the files that llm.c needs and the folder lacks. On CUDA, flags can name other data and models."""
 
     def has(*names: str) -> list[str]:
         return [name for name in names if os.path.lexists(os.path.join(root, name))]

@@ -23,10 +23,10 @@ class Fault:
     """One fault."""
 
     file: str  # where it is
-    fault: str  # what is wrong
+    fault: str  # the problem
     effect: str  # what llm.c does, such as "aborts"
     remedy: str  # how to fix it
-    severity: str = ERROR  # "error" if llm.c aborts or trains on nonsense; "warning" if it works, but not as expected
+    severity: str = ERROR  # "error" if llm.c aborts or trains on nonsense. "warning" if it works, but not as expected
 
     def __str__(self) -> str:
         mark = "" if self.is_error else "warning: "
@@ -188,7 +188,7 @@ RULES: dict[str, list[Rule]] = {
             "computes a loss of nan or inf: aborts on the CPU, or trains on nonsense", _EARLIER),
         Rule(lambda s: HUGE < s.most < inf, "has weights up to {most:.0e} in {where}; GPT-2 has them below 100",
             "trains on nonsense or aborts, because its loss may become inf or nan", _EARLIER),
-        # Only CUDA: fused_classifier.cuh leaves the gradients of padding; kernels load 16 bytes at once
+        # Only CUDA: fused_classifier.cuh leaves the gradients of padding. Kernels load 16 bytes at once
         Rule(lambda s: s.padding, "rows {V} to {Vp} of wte are not zero",
             "uses their logits as gradients on CUDA, so that the gradient norm explodes",
             "`pybpe llmc checkpoint convert` zeroes them", CUDA),
@@ -211,7 +211,7 @@ RULES: dict[str, list[Rule]] = {
         Rule(lambda s: 0 < s.V < s.tokens, "V is {V}, but {other} has {tokens} tokens",
             "aborts at the first id that the model lacks", _OTHER_MODEL),
     ],
-    # On CUDA, with -h 1 EvalLoader in llmc/dataloader.h; with -y 1 find_max_step in llmc/utils.h, and load_state
+    # On CUDA, with -h 1 EvalLoader in llmc/dataloader.h, with -y 1 find_max_step in llmc/utils.h, and load_state
     "eval": [
         Rule(lambda s: s.B < COMPLETIONS, f"B is {{B}}, but an example takes {COMPLETIONS} rows", "aborts with -h 1",
             f"use -b {COMPLETIONS} or more, or -h 0"),

@@ -54,7 +54,7 @@ def add_llmc(command: Command) -> None:
 
 
 def _add_workspace(command: Command) -> None:
-    """Make a folder in which llm.c trains: tokenizer, shards, and a model with random
+    """Make a folder where llm.c trains: tokenizer, shards, and a model with random
     weights, under the names that llm.c expects. Its README.md has the commands.
 
     examples:

@@ -115,8 +115,8 @@ def _row_blocks(rows: numpy.ndarray[Any, Any]) -> Iterator[numpy.ndarray[Any, An
 #
 # - transformers' GPT-2 multiplies from the left (its Conv1D stores weights as (in, out)), llm.c from the right, so the
 #   four matrices of a layer are transposed.
-# - llm.c stores the tensors of all layers together; transformers stores them one by one.
-# - wte has V rows, not Vp. llm.c's softmax is over V; in transformers the zero rows of the padding would be logits of
+# - llm.c stores the tensors of all layers together. transformers stores them one by one.
+# - wte has V rows, not Vp. llm.c's softmax is over V. In transformers the zero rows of the padding would be logits of
 #   0, take part in the softmax, and be sampled as ids that no tokenizer has.
 # - The output layer is wte (tied), so it is not stored twice.
 #
@@ -125,13 +125,13 @@ def _row_blocks(rows: numpy.ndarray[Any, Any]) -> Iterator[numpy.ndarray[Any, An
 
 WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
-# The names under which programs look for a model in a folder, and of what describes token files.
+# Names that programs look for in a folder of a model, or of token files.
 MODEL_FILES = (WEIGHTS_NAME, f"{WEIGHTS_NAME}.index.json", "pytorch_model.bin", CONFIG_NAME, *FILE_NAMES)
 _DTYPES = {"fp32": ("F32", "float32"), "bf16": ("BF16", "bfloat16")}
 _PREFIX = "transformer."
 _ROLES = ("bos_token", "eos_token", "pad_token")
 
-# llm.c's name -> transformers' name; and the matrices that are transposed there.
+# llm.c's name -> transformers' name, and the matrices that are transposed there.
 _OF_THE_MODEL = {"wte": "wte.weight", "wpe": "wpe.weight", "lnfw": "ln_f.weight", "lnfb": "ln_f.bias"}
 _OF_A_LAYER = {"ln1": "ln_1", "qkv": "attn.c_attn", "attproj": "attn.c_proj",
                "ln2": "ln_2", "fc": "mlp.c_fc", "fcproj": "mlp.c_proj"}  # fmt: skip
@@ -430,7 +430,7 @@ def checkpoint_to_gguf(source: _binding.PathLike, tokenizer: Tokenizer, out: _bi
 
     Raises:
         ArgumentError: the tokenizer and the model differ in their number of tokens, or `out` is `source`. FileError,
-            FormatError: `source` cannot be read. UnsupportedError: llama.cpp would not give the tokenizer's ids; the
+            FormatError: `source` cannot be read. UnsupportedError: llama.cpp would not give the tokenizer's ids. The
             message says why. MissingExtraError: gguf is not installed.
     """
     check_paths({"out": [_binding.path_text(out)]}, {"the model": [_binding.path_text(source)]})

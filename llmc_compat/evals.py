@@ -126,7 +126,7 @@ class EvalFacts:
 def encode_examples(tok: Tokenizer, source: _binding.PathLike | BinaryIO, *, separator: str = " ") -> Iterator[Example]:
     """Encodes the examples in JSON lines.
 
-    A line is `{"context": str, "completions": [str, str, str, str], "label": 0-3}`; HellaSwag's names `ctx` and
+    A line is `{"context": str, "completions": [str, str, str, str], "label": 0-3}`. HellaSwag's names `ctx` and
     `endings` also work. As in llm.c's hellaswag.py, context and completions are encoded separately, completions with a
     leading space, because GPT-2's tokens for words inside a text begin with a space.
 

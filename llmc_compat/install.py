@@ -17,14 +17,17 @@ import os
 import sys
 from pathlib import Path
 
-LIBRARY = Path(__file__).parent / "include"  # wheels have pybpe.h and pybpe.c here; `make` writes them here
+LIBRARY = Path(__file__).parent / "include"  # wheels have pybpe.h and pybpe.c here. `make` writes them here
 HEADERS = LIBRARY / "llmc"
 REPLACED = ("tokenizer.h", "dataloader.h", "rand.h")
 ADDED = ("fault.h", "pybpe.h", "pybpe.c")
 
 # How our versions of REPLACED begin.
 OUR_HEADER = "/*\nA drop-in replacement for llm.c's "
-OUR_ADDITIONS = ("/*\npybpe ", "/*\nHow the drop-in headers handle errors")  # one of them, how those of ADDED begin
+OUR_ADDITIONS = (
+    "/*\npybpe ",
+    "/*\nHow the drop-in headers handle errors",
+)  # one of them: the files in ADDED begin like this
 OUR_MAKEFILE = "# Made by pybpe: "
 OBJECT = "build/pybpe.o"  # llm.c's `make clean` removes it
 MAKEFILE = f"""\

@@ -1,7 +1,7 @@
-"""llm.c's token shards and its DataLoader, in Python; and the batch for which every shard must be large enough.
+"""llm.c's token shards and its DataLoader, in Python, and the batch that must fit in every shard.
 
 A shard is a header of 256 int32 (magic 20240520, version 1, token count) and the tokens as uint16, with nothing after
-them; Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/dataloader.h and dev/data/data_common.py.
+them. Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/dataloader.h and dev/data/data_common.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pybpe.arguments import together, whole_number
 from pybpe.errors import ArgumentError, FormatError
 
 _MOST = (1 << 31) - 1  # llm.c counts in int
-HEADER_BYTES = 1024  # of all files of llm.c: 256 int32, little-endian; the first two are a magic and a version
+HEADER_BYTES = 1024  # of all files of llm.c: 256 int32, little-endian. The first two are a magic and a version
 
 
 def header(*numbers: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Makes a workspace from a corpus: a folder in which unmodified llm.c starts training.
+"""Makes a workspace from a corpus: a folder where unmodified llm.c starts training.
 
 llm.c's CPU trainer has its paths compiled in, so everything is placed where it looks, relative to the folder:
 
@@ -58,7 +58,7 @@ MAX_VOCAB_SIZE = 65536
 RECORD = "pybpe-workspace.json"
 PROGRAMS = "programs"
 NAME = "corpus"  # the shards' name prefix
-_T_STEP = 64  # CUDA needs multiples of 4; its kernels favor larger ones
+_T_STEP = 64  # CUDA needs multiples of 4. Its kernels favor larger ones
 _DEFAULT_B = 4  # train_gpt2.cu's
 
 
@@ -90,7 +90,7 @@ class Workspace:
         return MODEL_NAMES[self.dtype]
 
     def shards(self, split: str) -> str:
-        """The pattern by which llm.c finds the shards of a split."""
+        """The pattern that llm.c uses to find the shards of a split."""
         return f"data/{NAME}_{split}_*.bin"
 
     @property
@@ -142,7 +142,7 @@ def make_workspace(
         inputs: as in `pybpe.prepare`.
         vocab_size: the number of tokens. A short text may give fewer.
         special_tokens, end_of_text, special_ids, pattern, digits, normalizer, min_frequency, max_token_length,
-        tie_break, superwords, transition, whole_characters: the tokenizer's options, as in `pybpe.prepare`; one special
+        tie_break, superwords, transition, whole_characters: the tokenizer's options, as in `pybpe.prepare`. One special
             token must be the end of text.
         depth: a model of llm.c's table (6, 12, 24, ...). layers, heads and channels override its values. None means a
             model that two cores train in half an hour. With "bf16" it means 12.
@@ -151,7 +151,7 @@ def make_workspace(
         pad_vocab: Vp is the smallest multiple of this above V. It must be a multiple of 8, for CUDA.
         seed: the random seed for the model's weights.
         splits, split_by, val_documents, shard_tokens, documents, text_key, encoding, keep_crlf, workers, progress: as
-            in `pybpe.binarize`; the train and val splits are required.
+            in `pybpe.binarize`. The train and val splits are required.
         force: True replaces a workspace of other inputs or settings, trained models included. Otherwise the call makes
             only missing files, and files that an earlier call made for another model and nobody has changed since. It
             refuses to replace anything else.
@@ -263,7 +263,6 @@ def _fits(path: str, config: GPT2Config) -> bool:
 
 
 def _makefile(workspace: Workspace, name: str) -> bytes:
-    """Returns the content of the Makefile, for this name."""
     steps = max(200, laptop_tokens(workspace.manifest.split_tokens("train")) // 1024)
     text = (Path(__file__).parent / PROGRAMS / "Makefile").read_text("utf-8").replace("@STEPS@", str(steps))
     return (text if name == "Makefile" else text.replace("make train", f"make -f {name} train")).encode()
@@ -331,7 +330,7 @@ def _link_cpu_data(folder: str, manifest: pybpe.Manifest, force: bool) -> None:
 #
 #     the file                                  the call
 #     is not there                              makes it
-#     is what an equal call made                leaves it
+#     was made by an equal call                 leaves it
 #     is what another call made, unchanged      replaces it
 #     is something else: trained, edited        raises ArgumentError, unless its caller passes force=True
 #
@@ -354,7 +353,7 @@ class PlacedFiles:
         self._folder, self._record, self._force = folder, os.path.join(folder, record), force
         self.changed: list[str] = []
         self._now: dict[str, tuple[str, str]] = {}  # name -> both, of the files of this call
-        self._made: dict[str, dict[str, str]] = {}  # name -> SHA-256 -> hash of what the content depended on
+        self._made: dict[str, dict[str, str]] = {}  # name -> SHA-256 -> hash of the inputs of the content
         with suppress(OSError, ValueError, TypeError), open(self._record, "rb") as stream:
             made = json.load(stream)["files"]  # a damaged record is as good as none: then contents are compared
             self._made = {str(name): {str(sha): str(of) for sha, of in found.items()} for name, found in made.items()}
@@ -379,8 +378,8 @@ class PlacedFiles:
 
         Args:
             name: its path in the folder.
-            depends_on: what its content depends on; its `repr` is the same in every process.
-            write: writes the content to a path whose last part is that of `name`.
+            depends_on: the inputs of its content. Its `repr` is the same in every process.
+            write: writes the content to a path with the last part of `name`.
 
         Raises:
             ArgumentError: something else has this name.
@@ -454,8 +453,8 @@ def next_command(folder: str) -> str | None:
 
 
 def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:
-    """Returns a batch for which every shard is large enough: the longest T that the model and the shards allow,
-    in steps of 64; and train_gpt2.cu's B (4, over all processes) or what fits."""
+    """Returns a batch that fits in every shard: the longest T that the model and the shards allow,
+    in steps of 64, and train_gpt2.cu's B (4, over all processes) or what fits."""
     room = (workspace.smallest_shard - 1) // processes
     T = min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
     return Batch(max(1, min(_DEFAULT_B // processes, room // T)), T, processes)

@@ -32,8 +32,6 @@ _MOST_BYTES = 1 << 24  # of a file; the largest one has 3.6 MB
 
 
 class _Encoding(NamedTuple):
-    """The properties of an encoding."""
-
     files: Mapping[str, str]  # a path on the server -> SHA-256: each of these files has all of its ranks
     # pattern, specials: how it splits text, and special token -> id. An id of several decodes to the first of them.
     pattern: str

@@ -1,9 +1,9 @@
-"""The compiled module, and the code that every call to it needs: errors, handles, strings and paths; and output files
+"""The compiled module, and the code that every call to it needs: errors, handles, strings and paths, and output files
 that appear complete or not at all.
 
 Only this package imports the compiled module. Each of its classes owns one C handle of csrc/pybpe.h, and keeps alive
 the objects that the handle borrows. The package validates what C cannot (types, NULs in paths), and turns every error
-code into an exception of errors.py. It adds no behavior: the header documents what each call does.
+code into an exception of errors.py. It adds no behavior: the header documents each call.
 
 cffi releases the GIL around every call, so threads run them in parallel.
 """
@@ -99,7 +99,7 @@ def make_handle(handle: str, function: Any, free: Any, *args: Any) -> Any:
 
 
 class Strings:
-    """A `pybpe_strings` with the memory it points to: some strings; or `data`, their bytes, and `offsets`, of type Q:
+    """A `pybpe_strings` with the memory it points to: some strings, or `data`, their bytes, and `offsets`, of type Q:
     string i is data[offsets[i] : offsets[i + 1]], from offset 0 on."""
 
     def __init__(self, strings: Sequence[bytes] = (), data: Data | None = None, offsets: Data = b"") -> None:
@@ -137,7 +137,7 @@ def path_bytes(path: PathLike) -> bytes:
         raise errors.ArgumentError(f"expected a path, not {type(path).__name__}")
     try:
         encoded = os.fsencode(path)
-    except (TypeError, UnicodeEncodeError) as error:  # __fspath__ returns another type; surrogates that are no bytes
+    except (TypeError, UnicodeEncodeError) as error:  # __fspath__ returns another type. Surrogates that are no bytes
         raise errors.ArgumentError(f"expected a path, not {shown(path)}: {error}") from None
     if not encoded:
         raise errors.ArgumentError("expected a path, not an empty name")

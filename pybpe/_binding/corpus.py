@@ -1,4 +1,4 @@
-"""Documents: dividing a corpus into them, the records of JSON lines, the measures of texts, and their signatures; and
+"""Documents: dividing a corpus into them, the records of JSON lines, the measures of texts, and their signatures, and
 their tokens: shards, rows, and llm.c's loader."""
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class FileStarts:
     """The first bytes of files, at most `most` of each: see pybpe_file_starts_read in pybpe_corpus.h.
 
     Start i is data[offsets[i] : offsets[i + 1]]. If the starts have more than `room` bytes, some are missing. `sizes`
-    and `modified`, in ns, are of the whole files; UNREAD is the size of a file whose start is missing, because it is
+    and `modified`, in ns, are of the whole files. UNREAD is the size of a file whose start is missing, because it is
     not a regular file, or cannot be read, or changed meanwhile. `known` says that all are regular files or links."""
 
     UNREAD = 2**64 - 1
@@ -280,7 +280,7 @@ def place_marks(
     ids: array[int], mark: int, count: int, mode: str, is_open: bool
 ) -> tuple[memoryview, memoryview, bool]:
     """Places one mark, or none, around each document in a piece of a stream, which has `count` marks: see
-    pybpe_marks_place. Returns the ids; the indexes at which documents begin in them, of type Q; and whether a document
+    pybpe_marks_place. Returns the ids, the indexes where documents begin in them, of type Q, and whether a document
     is open at the end."""
     buffer = IdBuffer(ids)
     out = new_block((buffer.count + 1) * buffer.id_bytes)
@@ -304,7 +304,7 @@ def shift_starts(starts: array[int] | memoryview, first: int) -> memoryview:
 
 
 def fill_rows(ids: Array, starts: Array, lengths: Array, width: int) -> Array:
-    """Packs documents into rows without padding: see pybpe_rows_fill. `ids` are uint16 or uint32; `starts` and
+    """Packs documents into rows without padding: see pybpe_rows_fill. `ids` are uint16 or uint32. `starts` and
     `lengths`, of type uint64, say where documents are. Each begins with a mark. Returns the rows, in the dtype of the
     ids: shape (rows, width)."""
     rows = numpy.empty((int(lengths.sum()) // (width - 1), width), dtype=ids.dtype)
@@ -332,8 +332,8 @@ def gather_rows(
     pad: int = 0,
     ends: Array | None = None,
 ) -> list[Array]:
-    """Copies parts of documents into rows: see pybpe_rows_gather. `ids` are uint16 or uint32; `starts`, `lengths`,
-    `rows` and `ends` have an item per part. Returns arrays of this shape, (rows, width): the ids; and, if there are
+    """Copies parts of documents into rows: see pybpe_rows_gather. `ids` are uint16 or uint32. `starts`, `lengths`,
+    `rows` and `ends` have an item per part. Returns arrays of this shape, (rows, width): the ids. And, if there are
     `ends`, documents and positions, int32, and the loss mask, uint8."""
     kinds = [ids.dtype, *((numpy.int32, numpy.int32, numpy.uint8) if ends is not None else ())]
     found = [numpy.empty(shape, dtype=kind) for kind in kinds]

@@ -92,7 +92,7 @@ class Pretok:
         cls, ranges: Sequence[tuple[int, int]], classes: int, rows: array[int], of_bytes: bool = False
     ) -> Pretok:
         """Returns the splitter of a compiled regular expression: see pybpe_automaton in pybpe_train.h. `ranges` are
-        (first code point, class); `rows`, of type H, are the entries of all states; with `of_bytes`, it reads bytes
+        (first code point, class). `rows`, of type H, are the entries of all states. With `of_bytes`, it reads bytes
         instead of characters."""
         first, class_of = array("I", [start for start, _ in ranges]), bytes(number for _, number in ranges)
         tables = ffi.new("pybpe_automaton *")

@@ -1,4 +1,4 @@
-"""Counting words, and merging; sorted lists of words in blocks, so that lists of any length can be written, read and
+"""Counting words, and merging. Sorted lists of words in blocks, so that lists of any length can be written, read and
 added in little memory."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class WordBlock(NamedTuple):
     """Some words with their counts."""
 
     blob: bytes  # the bytes of the words, end to end
-    lengths: array[int]  # the number of bytes of each word; type I
-    counts: array[int]  # the count of each word; type Q
+    lengths: array[int]  # the number of bytes of each word, type I
+    counts: array[int]  # the count of each word, type Q
 
     @property
     def first(self) -> bytes:
@@ -285,7 +285,7 @@ class Language(NamedTuple):
 
 
 class Trainer:
-    """The merge loop. Tokens 0-255 are the bytes; later numbers follow the order in which tokens are made. With a list
+    """The merge loop. Tokens 0-255 are the bytes. Later numbers follow the order of the merges. With a list
     of languages instead of words, each merge helps the language that costs the most."""
 
     def __init__(

@@ -31,7 +31,7 @@ Item = TypeVar("Item")
 
 
 def tokenizer_json_spans(text: bytes) -> list[int] | None:
-    """Returns the byte offsets at which model.vocab and model.merges begin and end in a tokenizer.json; None if they
+    """Returns the byte offsets where model.vocab and model.merges begin and end in a tokenizer.json, or None if they
     are not certain."""
     spans = ffi.new("size_t[4]")
     found = lib.pybpe_tokenizer_json_find(ffi.from_buffer("uint8_t[]", text), len(text), spans)
@@ -106,7 +106,7 @@ class Vocab:
     @classmethod
     def from_json(cls, text: bytes, spans: Sequence[int], specials: Mapping[str, int], rules: VocabRules) -> Vocab:
         """Makes a vocabulary from the tokens and merges of a tokenizer.json, at the offsets that `tokenizer_json_spans`
-        found. Raises FormatError or ArgumentError if this function cannot read the file; Python may be able to."""
+        found. Raises FormatError or ArgumentError if this function cannot read the file. Python may be able to."""
         texts, spec, _kept = _special_texts(specials), *_vocab_spec(rules)
         view = ffi.from_buffer("uint8_t[]", text)
         vocab, vocab_end, merges, merges_end = spans
@@ -117,7 +117,7 @@ class Vocab:
     @classmethod
     def from_ranks(cls, text: bytes, specials: Mapping[str, int], rules: VocabRules) -> Vocab:
         """Makes a vocabulary from the content of a .tiktoken file. Raises FormatError or ArgumentError if this function
-        cannot read it; Python may be able to."""
+        cannot read it. Python may be able to."""
         texts, spec, _kept = _special_texts(specials), *_vocab_spec(rules)
         make, free = lib.pybpe_vocab_new_ranks, lib.pybpe_vocab_free
         return cls(make_handle("pybpe_vocab", make, free, text, len(text), texts.c, spec, ffi.NULL))
@@ -138,8 +138,8 @@ class Vocab:
         return spec.tokens.count, spec.merges_count
 
     def packed(self) -> tuple[Any, Any, Any]:
-        """Returns three buffers that live as long as this object: all tokens end to end; the offsets at which each
-        begins and the last ends (uint64); and the merges (two uint32 each)."""
+        """Returns three buffers that live as long as this object: all tokens end to end, the offsets where each
+        begins and the last ends (uint64), and the merges (two uint32 each)."""
         spec = self._spec
         offsets = ffi.buffer(spec.tokens.offsets, 8 * (spec.tokens.count + 1))
         end = spec.tokens.offsets[spec.tokens.count]
@@ -271,7 +271,7 @@ class IdBuffer:
 
 
 def new_bytes(size: int) -> tuple[bytes, Any]:
-    """Returns a bytes object of zeros, and a pointer through which the caller fills it. As with
+    """Returns a bytes object of zeros, and a pointer for the caller to fill it. As with
     PyBytes_FromStringAndSize, no other code may see the object before it is filled."""
     data = bytes(size)  # for large sizes the system supplies zeroed pages without writing them
     return data, ffi.from_buffer("uint8_t[]", data)
@@ -281,21 +281,21 @@ def new_bytes(size: int) -> tuple[bytes, Any]:
 # Encoding.
 
 
-_NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; no other character grows more
-_LIST_STEP = 1 << 20  # ids that become Python's ints in one call; other threads and Ctrl-C wait for it
+_NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33. No other character grows more
+_LIST_STEP = 1 << 20  # ids that become Python's ints in one call. Other threads and Ctrl-C wait for it
 
 View = TypeVar("View")
 
 
 class _Scratch:
-    """The memory with which one thread encodes: a word cache, and buffers that calls reuse."""
+    """The memory of one thread that encodes: a word cache, and buffers that calls reuse."""
 
-    BLOCK = 1 << 23  # bytes; the ids of a piece (reading/pieces.py) of a long text fit, at either id size
+    BLOCK = 1 << 23  # bytes. The ids of a piece (reading/pieces.py) of a long text fit, at either id size
 
     def __init__(self, encoder: Any) -> None:
         self.cache = make_handle("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)
         self.err = ffi.new("pybpe_error *")
-        self._block: Any = None  # BLOCK bytes, allocated at the first use; memory that is not touched costs nothing
+        self._block: Any = None  # BLOCK bytes, allocated at the first use. Memory that is not touched costs nothing
         self._one = [ffi.new(kind) for kind in ("const uint8_t *[1]", "size_t[1]", "uint64_t[1]")]
         self._text = ffi.new("pybpe_texts *", {"starts": self._one[0], "lengths": self._one[1], "count": 1})
 
@@ -309,7 +309,7 @@ class _Scratch:
         return self._block
 
     def find(self, texts: Sequence[str | Data]) -> tuple[Any, int, Any, object]:
-        """Returns where the texts are, for C; their total length; room for the end of each; and an object that must
+        """Returns where the texts are, for C, their total length, room for the end of each, and an object that must
         live until C has read them, as must the texts. Raises TypeError if one of several texts is neither bytes nor a
         str without lone surrogates."""
         if len(texts) == 1 and not isinstance(texts[0], str):
@@ -330,7 +330,7 @@ class Ids(NamedTuple):
     """The ids of some texts: see Encoder.encode."""
 
     room: Any  # memory that begins with all ids in order
-    ends: Any  # the index at which the ids of each text end
+    ends: Any  # the index where the ids of each text end
     texts: int  # the number of texts
     ints: Any  # Python's ints of ids: see id_lists.h
 
@@ -365,7 +365,6 @@ class Ids(NamedTuple):
 
 
 def _list(ints: Any, ids: Any, count: int) -> list[int]:
-    """Returns ids of C as a list."""
     found: list[list[int]] = []
     for start in range(0, count, _LIST_STEP):
         _append_lists(found, ints, ids + start, [min(count - start, _LIST_STEP)], 1)
@@ -438,7 +437,7 @@ class Encoder:
             texts: one text as bytes or another buffer, or a list of bytes and of strs of ASCII. (CPython would keep the
                 UTF-8 of another str: see str_utf8.)
             specials: the special tokens to look for.
-            id_bytes: the size of an id: 2 or 4; 0 if only the numbers of ids are needed.
+            id_bytes: the size of an id: 2 or 4, or 0 if only the numbers of ids are needed.
             view: makes the result from the ids.
             room: returns an array with room for a number of ids. None means memory that the next call reuses.
 
@@ -479,7 +478,7 @@ class Encoder:
         return view(Ids(memory, ends, len(rows), self._ints))
 
     def short_calls(self, specials: Specials | None, id_bytes: int, encodes: bool) -> ShortCalls:
-        """Returns functions for short texts; if not `encodes`, those that encode always return None. The caller keeps
+        """Returns functions for short texts. If not `encodes`, those that encode always return None. The caller keeps
         this encoder and the specials for as long."""
         vocab: Vocab = self._keep[0]
         functions: dict[str, Callable[[Any], Any]] = {}

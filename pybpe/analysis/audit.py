@@ -1,7 +1,7 @@
 """What may be wrong with a tokenizer, or with data: tokens that a model would never or hardly see in training, special
 tokens that a text forged, ids that the tokenizer does not have.
 
-A token that occurs in the vocabulary and not in the data keeps the embedding with which it was initialized: a glitch
+A token that occurs in the vocabulary and not in the data keeps its first embedding: a glitch
 token, such as GPT-2's " SolidGoldMagikarp".
 """
 
@@ -39,14 +39,14 @@ class Entry(NamedTuple):
     """One token of a finding."""
 
     id: int | None  # None for a byte or a pattern
-    text: bytes  # its bytes; of an id that the tokenizer does not have, none
+    text: bytes  # its bytes. Of an id that the tokenizer does not have, none
     times: int | None = None  # how often it occurs, if that was counted
 
 
 class Seen(NamedTuple):
     """What data has of each token."""
 
-    counts: Mapping[int, int]  # id -> number of occurrences; of special tokens, those that are recognized
+    counts: Mapping[int, int]  # id -> number of occurrences. Of special tokens, those that are recognized
     forged: Mapping[str, int]  # special token -> number of occurrences of its text that are not recognized
 
 
@@ -168,7 +168,7 @@ def seen_in_texts(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Seen:
-    """Returns what files have of each token. Plain text may have special tokens; in records their text is ordinary. The
+    """Returns what files have of each token. Plain text may have special tokens. In records their text is ordinary. The
     arguments and errors are the same as in `compare`."""
     encoder, names = tok._encoder, list(tok.special_tokens)
     finder, doubts, read = _binding.Specials.of(names), Doubts(), ReadOptions(text_key, encoding)

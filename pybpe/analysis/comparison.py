@@ -51,9 +51,9 @@ class TextSize:
     """The size of a text that was measured. It does not depend on the tokenizers and their normalizers."""
 
     bytes: int = 0  # number of bytes, without special tokens
-    characters: int = 0  # number of code points; a byte that is not part of valid UTF-8 counts as one
+    characters: int = 0  # number of code points. A byte that is not part of valid UTF-8 counts as one
     words: int = 0  # number of words, which white space separates, as in str.split
-    lines: int = 0  # number of lines of plain text, including empty lines; each record counts as one
+    lines: int = 0  # number of lines of plain text, including empty lines. Each record counts as one
     special_tokens: int = 0  # number of special tokens that separate the texts
 
     def __iadd__(self, other: TextSize) -> TextSize:
@@ -80,7 +80,7 @@ class TokenizerMeasures:
     """Measures of a tokenizer on a text. A measure that is undefined for the text is None."""
 
     tokens: int  # number of tokens of the text
-    # bytes_per_token, tokens_per_word, tokens_per_character: see TextSize for what they count
+    # bytes_per_token, tokens_per_word, tokens_per_character: TextSize says how they count
     bytes_per_token: float | None
     tokens_per_word: float | None
     tokens_per_character: float | None
@@ -204,7 +204,7 @@ def _rounded(data: Any) -> Any:
     return data
 
 
-_LONG_WORD = 20  # characters; texts whose words are longer on average do not separate words with spaces
+_LONG_WORD = 20  # characters. Texts whose words are longer on average do not separate words with spaces
 
 NUMBERS = ("42", "365", "2024", "65536", "1234567", "1,234,567", "3.14159", "-273.15", "0x7fff", "2024-02-29", "12:30")
 CODE = (
@@ -437,7 +437,7 @@ def _notes(
 #
 # All tokenizers encode the same texts. The code cuts plain text at every special token of any of them, as at
 # <|endoftext|> between two documents, and measures only the text between. Special tokens that readers see as text
-# (Model.visible) do not separate texts; the tokenizers that have them use them. In records nothing is a special token,
+# (Model.visible) do not separate texts. The tokenizers that have them use them. In records nothing is a special token,
 # as in `binarize`. The white space around a special token that separates texts is text, even if the special token would
 # take it (lstrip, rstrip).
 #
@@ -502,7 +502,7 @@ class Tallier:
         return size, counts
 
     def _items(self, inputs: Any) -> tuple[Iterator[tuple[Piece, bool]], int | None]:
-        """Returns pieces of text for threads, and whether each belongs to the text of the one before it; and the total
+        """Returns pieces of text for threads, and whether each belongs to the text of the one before it, and the total
         number of bytes, if it is known."""
         if is_path_list(inputs):
             files, kinds = corpus_files(inputs, self._read), Kinds(self._read)

@@ -77,8 +77,8 @@ def differences_on(a: Tokenizer, b: Tokenizer, text: bytes) -> dict[str, Any]:
 
     Returns:
         "tokens_a", "tokens_b": the numbers of tokens. "different": [byte offset, tokens of a, tokens of b] for up to
-        1000 places where the token boundaries differ, with tokens as text; None if the tokenizers decode to different
-        texts, for example because of their normalizers.
+        1000 places where the token boundaries differ, with tokens as text, or None if the tokenizers decode to
+        different texts, for example because of their normalizers.
     """
     ids_a, ids_b = a.encode(text), b.encode(text)
     facts: dict[str, Any] = {"tokens_a": len(ids_a), "tokens_b": len(ids_b), "different": None}

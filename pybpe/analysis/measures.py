@@ -1,6 +1,6 @@
 """Measures of a vocabulary on a text, computed from the counts of its tokens.
 
-docs/comparing.md has the sources of the measures, and the evidence for what they predict.
+docs/comparing.md has the sources of the measures, and the evidence for their worth.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def script_of(word: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _script_of_letter(letter: str) -> str:
-    """Returns a letter's script, with which its Unicode name begins: CYRILLIC SMALL LETTER A."""
+    """Returns a letter's script, which begins its Unicode name: CYRILLIC SMALL LETTER A."""
     first = unicodedata.name(letter, "UNNAMED").split(" ")[0].split("-")[0]
     return _SCRIPT_NAMES.get(first, first.capitalize())
 

@@ -1,7 +1,7 @@
 """Tokenizer files, one format per module: tokenizer.json, vocab.json + merges.txt, tokenizer.bin (in C).
 
 pybpe's own formats have a version, a number that begins at 1. It is raised when an older pybpe would read the new files
-to a different result; a reader accepts its own version and all older ones. A file without the field has version 1.
+to a different result. A reader accepts its own version and all older ones. A file without the field has version 1.
 
 To add a format: a module here, its name in _FORMATS, its ending in _ENDINGS and its mark in `read` of any_format.py,
 and a round trip in tests/py/test_formats.py. Refuse with UnsupportedError a tokenizer that the format cannot represent.
@@ -31,7 +31,7 @@ VERSION_KEY = "version"
 
 def check_version(found: object, known: int, what: str, offset: int = 0) -> None:
     """Raises FormatError if a file's version is not one from 1 to `known`, the newest that this pybpe reads. `what`
-    names the file and its format, "PATH: this manifest"; `offset` is where the version is in the file, in bytes."""
+    names the file and its format, "PATH: this manifest". `offset` is where the version is in the file, in bytes."""
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:
         raise FormatError(
             f"{what} has the version {found!r:.40}, which no pybpe writes: it is damaged or was edited", offset

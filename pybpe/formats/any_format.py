@@ -61,7 +61,7 @@ def read(
                 return _pair(path, beside, special_tokens, pattern)
         _refuse_specials(special_tokens, path)
         if start.lstrip()[:1] == b"{":
-            if stream.seekable():  # no pipe; joining the whole file to its start would copy it
+            if stream.seekable():  # no pipe. Joining the whole file to its start would copy it
                 start = b"" if stream.seek(0) == 0 else start
             return fitting(tokenizer_json.loads(start + stream.read(), name, _chosen(pattern)), name)
     if not start:
@@ -75,7 +75,7 @@ def read(
 
 
 def _kind(start: bytes, name: str) -> str:
-    """Returns, for an error, what a file is that begins like this and is not a tokenizer."""
+    """Returns the kind of a file that begins like this and is not a tokenizer, for an error."""
     if start.startswith(NO_MERGE.encode()):
         return (
             "this is a merges.txt, which needs its vocab.json: "
@@ -142,12 +142,12 @@ def _refuse_specials(special_tokens: Specials | None, path: _binding.PathLike) -
 
 
 # ----------------------------------------------------------------------------------------------------
-# What each format can hold
+# The features that each format can hold
 
 
 class _Feature(NamedTuple):
-    found: Callable[[Model], object]  # returns what of this a model has, as an error names it; a false value if nothing
-    without: Mapping[str, Any] = {}  # the fields of a Model that leave this out; empty if ids depend on it
+    found: Callable[[Model], object]  # returns the values of a model, as an error names them. A false value if nothing
+    without: Mapping[str, Any] = {}  # the fields of a Model that leave this out. Empty if ids depend on it
 
 
 def _matching(model: Model) -> str | None:
@@ -202,7 +202,7 @@ _FEATURES = {
 }
 _OF_JSON = {"prefix_space", "matching", "aliases", "dropout", "template"}  # only tokenizer.json holds these
 _OF_TWO_FILES = {"normalizer", "pattern", "whole_words"}  # which vocab.json and merges.txt lack
-_NAMED = {"chat_template", "visible", "eos"}  # what a tokenizer_config.json can add
+_NAMED = {"chat_template", "visible", "eos"}  # the fields that a tokenizer_config.json can add
 
 
 def held(model: Model, format: str, ids_only: bool = False) -> Model:

@@ -14,12 +14,12 @@ from ..reading.file_types import is_binary, no_text
 from ..reading.streams import read_items
 
 LOOK_BYTES = 1 << 12
-_LEAST_LOOK = 1 << 7  # bytes; a shorter file does not show what it contains
+_LEAST_LOOK = 1 << 7  # bytes. A shorter file does not show its contents
 _LARGEST_HIGH = 15  # the greatest high half of an id below 2^20
 
 
 def problem_of_ids(head: bytes) -> str | None:
-    """Returns why a file does not seem to contain only uint16 ids, judging by its first LOOK_BYTES bytes; None if it
+    """Returns why a file does not seem to contain only uint16 ids, judging by its first LOOK_BYTES bytes, or None if it
     does. (The bytes of any file could be read as ids.)
 
     >>> problem_of_ids(b"It was a dark and stormy night; " * 4)
@@ -59,7 +59,7 @@ class NpyHeader(NamedTuple):
     dtype: numpy.dtype[Any]  # of its items
     shape: tuple[int, ...]  # of the array
     by_columns: bool  # whether the items are in Fortran order
-    offset: int  # the byte at which they begin
+    offset: int  # the byte where they begin
 
 
 def read_npy_header(stream: BinaryIO, path: str) -> NpyHeader:

@@ -38,7 +38,7 @@ def write(model: Model, folder: _binding.PathLike) -> None:
 
 
 def _beginning(model: Model) -> str:
-    """Returns the special token with which nanochat, or autoresearch, begins a document."""
+    """Returns the special token that begins a document in nanochat, or in autoresearch."""
     for needed in (SPECIAL_TOKENS, _AUTORESEARCH):
         if model.specials.keys() >= set(needed):
             return needed[0]

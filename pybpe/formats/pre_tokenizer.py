@@ -141,7 +141,7 @@ def _read_step(step: JsonObject, in_bytes: bool, name: str, version: str = "1.0"
             f"{name}: the pre_tokenizer has {kind}, which does not keep white space as it is; pybpe keeps all text"
         )
     if kind == "Split":
-        drops = behavior == "Removed" and invert  # drops unmatched text; Isolated keeps it, as pybpe does
+        drops = behavior == "Removed" and invert  # drops unmatched text. Isolated keeps it, as pybpe does
         pattern = (
             _read_regex(step, drops, name, version) if not in_bytes and (drops or behavior == "Isolated") else None
         )
@@ -246,7 +246,7 @@ def _split(pattern: JsonObject) -> JsonObject:
 
 
 def own_spelling(pattern: Pattern, version: str) -> str | None:
-    """Returns the pattern in pybpe's spelling if the pre-tokenizer has another spelling that does not imply it;
+    """Returns the pattern in pybpe's spelling if the pre-tokenizer has another spelling that does not imply it,
     otherwise None."""
     try:
         is_same = not pattern.is_custom or not pattern.steps and for_hugging_face(pattern, version) == pattern.regex
@@ -257,13 +257,13 @@ def own_spelling(pattern: Pattern, version: str) -> str | None:
 
 # ----------------------------------------------------------------------------------------------------
 # Patterns to and from other libraries, whose engines read some regular expressions differently. Every format and object
-# that contains a pattern for Hugging Face uses `for_hugging_face`; for tiktoken, `for_tiktoken`. The built-in patterns
+# that contains a pattern for Hugging Face uses `for_hugging_face`, for tiktoken, `for_tiktoken`. The built-in patterns
 # are the same everywhere, so only functions for other patterns import the dialects.
 
 
 def engine(version: str) -> Dialect:
     """Returns the dialect of the regular expressions in a tokenizer.json of this version. Version 1.0 of the library
-    tokenizers, which writes version 2.0, has fancy-regex; the versions before it have Oniguruma."""
+    tokenizers, which writes version 2.0, has fancy-regex. The versions before it have Oniguruma."""
     from ..pattern.dialects import ONIGURUMA, RUST
 
     return ONIGURUMA if version == "1.0" else RUST

@@ -32,7 +32,7 @@ SPECIALS_MAP = "special_tokens_map.json"
 CHAT_TEMPLATE = "chat_template.jinja"
 MORE_TEMPLATES = "additional_chat_templates"
 ADDED_TOKENS = "added_tokens.json"
-# The names under which programs look for a tokenizer in a folder, and for what belongs to it.
+# The names that programs look for in the folder of a tokenizer.
 TOKENIZER_FILES = (
     TOKENIZER, VOCAB, MERGES, CONFIG, SPECIALS_MAP, CHAT_TEMPLATE, MORE_TEMPLATES, ADDED_TOKENS, "tokenizer.bin",
     "tokenizer.model", "tokenizer.pkl", "token_bytes.pt",
@@ -46,12 +46,12 @@ _PLAIN_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend", "LlamaTokenizer", 
 _RULES = {"Qwen2Tokenizer": ("qwen2", "NFC"), "GPTNeoXTokenizer": ("gpt2", "NFC"),
           "GPT2Tokenizer": ("gpt2", None), "CodeGenTokenizer": ("gpt2", None)}  # fmt: skip
 _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
-# The classes that, in version 4, put bos_token and eos_token around a text as add_bos_token and add_eos_token say; and
+# The classes that, in version 4, put bos_token and eos_token around a text as add_bos_token and add_eos_token say, and
 # what they say unless they are given.
 _AROUND = {"LlamaTokenizer": (True, False), "CodeLlamaTokenizer": (True, False), "GemmaTokenizer": (True, False),
            "CohereTokenizer": (True, False), "GPTNeoXTokenizer": (False, False)}  # fmt: skip
 _OF_CLASS = ("tokenizer_class", "add_bos_token", "add_eos_token")
-# What a Model does not keep of a configuration: it has these itself, or they are about files and objects.
+# Fields of a configuration that a Model does not keep: it has these itself, or they are about files and objects.
 _NOT_KEPT = {
     *("chat_template", "added_tokens_decoder", "auto_map", "name_or_path", "tokenizer_file", "special_tokens_map_file"),
     *("vocab_file", "merges_file", "is_local", "local_files_only", "files_loaded", "device_map"),
@@ -70,7 +70,7 @@ def roles(model: Model) -> dict[str, str]:
     """Returns the roles that special tokens have in the configuration of the model, such as bos_token.
 
     Without a configuration these are bos_token, eos_token and pad_token. bos is the special token that the template
-    begins with; without a template, the end of text, as in GPT-2.
+    begins with. Without a template, the end of text, as in GPT-2.
     """
     found: dict[str, str] = {}
     if model.config is not None:
@@ -95,7 +95,7 @@ def write(
     tokens: Mapping[str, str] | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> None:
-    """Writes the folder. `tokens` adds to or replaces the roles that `roles` finds, such as {"unk_token": "<unk>"};
+    """Writes the folder. `tokens` adds to or replaces the roles that `roles` finds, such as {"unk_token": "<unk>"}.
     `settings` does so with the rest of the configuration. Raises UnsupportedError as tokenizer_json.dumps does, or if
     the pattern may split text differently in Hugging Face's engine."""
     check_for_hugging_face(model.pattern)
@@ -175,7 +175,7 @@ def without_class(config: Mapping[str, object] | None) -> Mapping[str, object] |
 
 
 def _remove_older(folder: str) -> None:
-    """Removes what an earlier tokenizer left in the folder, and what transformers would read."""
+    """Removes the files of an earlier tokenizer that transformers would read."""
     for other in (CHAT_TEMPLATE, ADDED_TOKENS):
         remove_file(os.path.join(folder, other))
     remove_others(os.path.join(folder, MORE_TEMPLATES), "*.jinja", ())
@@ -208,7 +208,7 @@ def _read_all(folder: str, pattern: Pattern | None, files: Snapshot) -> Model:
     _check_prefix_space(config, model, os.path.join(folder, CONFIG))
     _check_config(config, model, os.path.join(folder, CONFIG))
     _check_config(roles_map, model, os.path.join(folder, SPECIALS_MAP))
-    added_path = os.path.join(folder, ADDED_TOKENS)  # old versions of transformers wrote it; new ones read it
+    added_path = os.path.join(folder, ADDED_TOKENS)  # old versions of transformers wrote it. New ones read it
     _check_ids(_read_object(added_path, files) if os.path.exists(added_path) else {}, model, added_path)
     # Newer versions of transformers keep chat templates next to the configuration.
     found = {"default": os.path.join(folder, CHAT_TEMPLATE)}
@@ -253,7 +253,7 @@ def _refuse_hiding(model: Model, folder: str) -> None:
 
 
 def _read_two_files(folder: str, config: Mapping[str, Any], pattern: Pattern | None, files: Snapshot) -> Model:
-    """Returns the model of vocab.json and merges.txt. Its special tokens are the added tokens of the configuration; if
+    """Returns the model of vocab.json and merges.txt. Its special tokens are the added tokens of the configuration. If
     that has none, <|endoftext|>."""
     pair = os.path.join(folder, VOCAB), os.path.join(folder, MERGES)
     if not all(map(os.path.exists, pair)):
@@ -319,7 +319,7 @@ def _named_templates(template: Any) -> dict[str, str]:
 
 
 def _configured(model: Model, config: Mapping[str, Any]) -> Model:
-    """Returns the model with what the configuration of a tokenizer of transformers says."""
+    """Returns the model with the facts of a configuration of transformers."""
     kept = {key: _plain(value) for key, value in config.items() if key not in _NOT_KEPT}
     if "auto_map" in config:  # the class is in another file of the folder
         kept = dict(without_class(kept) or {})
@@ -492,7 +492,7 @@ def to_hf(model: Model) -> Any:
             " save a tokenizer.json, which its Tokenizer.from_file reads"
         )
     made: Any = Tokenizer.from_str(text)
-    made.eos_token, made.chat_template = model.eot, model.chat_template  # as in transformers; `from_hf` reads them
+    made.eos_token, made.chat_template = model.eot, model.chat_template  # as in transformers. `from_hf` reads them
     if model.config is not None:
         made.init_kwargs = described(model, {})[1]
         made.chat_template = made.init_kwargs.get("chat_template")

@@ -72,7 +72,7 @@ def _from_text_quickly(
     decode: Callable[[int], bytes] | None,
 ) -> Model | None:
     """Does what `from_text` does, with C reading the ranks and recovering the merges. Returns None if the content or
-    the special tokens are unusual or invalid; then the slow way says what is wrong."""
+    the special tokens are unusual or invalid. Then the slow way says what is wrong."""
     try:
         if not isinstance(specials, Mapping) or id_problem(specials.values()):
             return None
@@ -119,14 +119,14 @@ def from_ranks(
     decode: Callable[[int], bytes] | None = None,
 ) -> Model:
     """Makes a model from ranks (token -> id) and special tokens (text -> id). `decode` says which text an id decodes to
-    if special tokens share it; without `decode`, no two special tokens may share an id."""
+    if special tokens share it. Without `decode`, no two special tokens may share an id."""
     if not isinstance(specials, Mapping):
         raise ArgumentError(
             f"{param('special_tokens')} must be a mapping text -> id, because ranks do not include special tokens"
         )
     check_specials(list(specials))
     _refuse_beginnings(specials, name)
-    if b"" in ranks:  # as in OpenAI's multilingual.tiktoken; it is never encoded, so its id is unused
+    if b"" in ranks:  # as in OpenAI's multilingual.tiktoken. It is never encoded, so its id is unused
         ranks = {token: rank for token, rank in ranks.items() if token}
     entries = [*ranks.items(), *((text.encode("utf-8"), i) for text, i in specials.items())]
     if problem := id_problem([i for _, i in entries]):
@@ -150,7 +150,7 @@ def from_ranks(
 
 def _refuse_beginnings(specials: Iterable[str], name: str) -> None:
     """Raises UnsupportedError if a special token begins with another one. Which of them tiktoken finds depends on the
-    order of a hash table; pybpe finds the longer one."""
+    order of a hash table. pybpe finds the longer one."""
     ordered = sorted(specials)
     for text, longer in zip(ordered, ordered[1:]):
         if longer.startswith(text):
@@ -173,7 +173,7 @@ def _with_late_merges(
 
 
 def _last_pair(ranks: Mapping[bytes, int], token: bytes) -> tuple[int, int] | None:
-    """Returns the two parts that are left when tiktoken merges the bytes of a token; None if more are left. Raises
+    """Returns the two parts that are left when tiktoken merges the bytes of a token, or None if more are left. Raises
     LimitError if the token is too long."""
     if len(token) > _LATE_BYTES:
         raise LimitError(

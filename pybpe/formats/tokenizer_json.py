@@ -1,12 +1,12 @@
 """tokenizer.json, in the schema of Hugging Face tokenizers.
 
 Files that pybpe writes load in `tokenizers.Tokenizer.from_file` and give the same ids. pybpe reads the part of the
-schema that its model supports: BPE over bytes, and what is around it. It never guesses: for anything else it raises
+schema that its model supports: BPE over bytes, and the steps around it. It never guesses: for anything else it raises
 an error that names the part. The pre-tokenizer is in pre_tokenizer.py.
 
 There are two versions. Every version of the library reads 1.0; 2.0 is the one that its version 1.0 writes. Of what
-pybpe reads, 2.0 spells differently: byte_level in the model, where 1.0 has a step ByteLevel; regular expressions for
-another engine; templates with ids; merges, which are always pairs; and role_to_token, which says what ends a document.
+pybpe reads, 2.0 spells differently: byte_level in the model, where 1.0 has a step ByteLevel, regular expressions for
+another engine, templates with ids, merges, which are always pairs, and role_to_token, which says what ends a document.
 Sources of 2.0: tokenizers/tk-serialize/SPEC.md and tk-convert/src/convert.rs in Hugging Face's repository.
 
 Facts that only pybpe uses (how the tokenizer was trained, what ends a document, the chat template) are in the model
@@ -111,7 +111,7 @@ def to_object(model: Model, version: str = "1.0") -> JsonObject:
 
 
 def _write_merges(names: Sequence[str], merges: Sequence[tuple[int, int]], version: str) -> list[Any]:
-    """Returns merges as strings, which every version of Hugging Face's tokenizers reads in version 1.0; or as pairs, if
+    """Returns merges as strings, which every version of Hugging Face's tokenizers reads in version 1.0, or as pairs, if
     Hugging Face would drop one of the strings, and in version 2.0."""
     if version != "1.0" or any(names[left].startswith(NO_MERGE) for left, _ in merges):
         return [[names[left], names[right]] for left, right in merges]
@@ -196,7 +196,6 @@ def _refuse_other_files(data: Any, name: str) -> None:
 
 
 def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformers: bool) -> Model:
-    """Returns the model without tokens and merges."""
     model = part(data, "model", dict, name)
     version = _refuse_options(data, model, name)
     if not of_transformers:
@@ -242,7 +241,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
 
 
 def _read_dropout(model: JsonObject, name: str) -> float:
-    """Returns Model.dropout. Hugging Face refuses what is not from 0 to 1 too."""
+    """Returns Model.dropout. Like Hugging Face, refuses numbers that are not from 0 to 1."""
     dropout = 0.0 if model.get("dropout") is None else model["dropout"]
     if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
         raise FormatError(f"{name}: model.dropout is {dropout!r:.80}, not a number from 0 to 1")
@@ -282,7 +281,7 @@ def _warn_of_call_settings(data: JsonObject, name: str) -> None:
 
 def _read_merges(merges: list[Any], is_ours: bool, name: str) -> list[tuple[str, str]]:
     """Returns the merges as pairs. They are "left right" in older files, ["left", "right"] in newer ones. Hugging Face
-    drops a string that begins with "#version", because it may be the first line of a merges.txt; in a file from an
+    drops a string that begins with "#version", because it may be the first line of a merges.txt. In a file from an
     older pybpe it is a merge."""
     pairs = []
     for rank, merge in enumerate(merges):
@@ -602,12 +601,12 @@ def is_always_found(model: Model, text: str) -> bool:
 # Added tokens with "normalized" on
 _COMPOSED = ";K`"  # NFC turns other characters into these: U+037E, U+212A and U+1FEF
 _COMPOSING = "<=>"  # NFC joins these, and letters, with some of the marks after them
-_LONG = 1 << 9  # characters; looking for the beginnings of others takes time that grows with the square
+_LONG = 1 << 9  # characters. Looking for the beginnings of others takes time that grows with the square
 
 
 def _check_normalized(matching: Mapping[str, Matching], normalizer: str) -> None:
     """Raises ArgumentError for tokens that Hugging Face would find elsewhere than pybpe. Hugging Face looks for
-    "normalized" ones in the normalized text; pybpe looks for all of them in the original text."""
+    "normalized" ones in the normalized text. pybpe looks for all of them in the original text."""
     for text, rules in matching.items():
         if rules.late and not (normalizer == "NFC" and _is_stable(text) and not rules.single_word):
             raise ArgumentError(
@@ -633,8 +632,8 @@ def _is_one_pass(matching: Mapping[str, Matching]) -> bool:
 
 
 def first_overlap(texts: Iterable[str], others: Iterable[str]) -> tuple[str, str] | None:
-    """Returns (text, other) for the first of `texts` that contains one of `others`, or ends with the beginning of one;
-    None if there is none. A long text counts as one that does."""
+    """Returns (text, other) for the first of `texts` that contains one of `others`, or ends with the beginning of one,
+    or None if there is none. A long text counts as one that does."""
     ordered = sorted(others)
     inside = matcher(ordered, {})
     if inside is None:

@@ -41,12 +41,12 @@ from .torch_data import this_process, torch_class
 
 METHODS = ("fill", "cut")
 _TASKS = 1024  # in a corpus, unless they would be smaller than a piece, or larger than binarize's
-_LEAST_TASKS = 16  # for each process; if there are fewer, every process reads all, and takes every n-th document
+_LEAST_TASKS = 16  # for each process. If there are fewer, every process reads all, and takes every n-th document
 
 
 class RowPlace(NamedTuple):
     """A place in the documents of one process: the epoch, the number of a task in its order, and of an id of the task,
-    where a window begins; and how many rows of the window have been taken."""
+    where a window begins, and how many rows of the window have been taken."""
 
     epoch: int = 0
     task: int = 0
@@ -166,7 +166,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         """Makes the next iteration resume where `state` was taken. The batch size and `workers` may differ.
 
         Raises:
-            ArgumentError: `state` is from other inputs, another tokenizer or other options; or from another process.
+            ArgumentError: `state` is from other inputs, another tokenizer or other options, or from another process.
         """
         expected = {**self._settings, "share": list(self._share())}
         try:
@@ -338,7 +338,7 @@ class _Window:
 
 def _every(ids: Array, starts: Array, first: int, count: int) -> tuple[Array, Array]:
     """Returns the ids of every count-th document, and where these begin. `first` is the number of the first document
-    that begins here; those whose number `count` divides are returned."""
+    that begins here. Those whose number `count` divides are returned."""
     lengths = numpy.diff(starts, prepend=0, append=len(ids))  # the rest of the document before comes first
     kept = (numpy.arange(len(lengths)) + first - 1) % count == 0
     ends = numpy.cumsum(lengths * kept)
@@ -346,6 +346,6 @@ def _every(ids: Array, starts: Array, first: int, count: int) -> tuple[Array, Ar
 
 
 def _worker() -> Any:
-    """Returns what a DataLoader says in one of its worker processes; elsewhere None."""
+    """Returns PyTorch's facts about a worker process of a DataLoader; elsewhere None."""
     torch = sys.modules.get("torch")
     return None if torch is None else torch.utils.data.get_worker_info()

@@ -1,7 +1,7 @@
 """Finds where documents begin and end in packed sequences, in the forms that attention needs.
 
 A packed sequence holds parts of several documents. These functions find them by the id of
-<|endoftext|>. With eot="append" it is the last token of its document; with eot="prepend", the first:
+<|endoftext|>. With eot="append" it is the last token of its document. With eot="prepend", the first:
 
     ids, append             5 6 E 7 E 8 9
     ids, prepend            E 5 6 E 7 E 8
@@ -9,7 +9,7 @@ A packed sequence holds parts of several documents. These functions find them by
     position_ids            0 1 2 0 1 0 1
     cu_seqlens              0 3 5 7
 
-Sequences lie along the last axis; all other axes are batches.
+Sequences lie along the last axis. All other axes are batches.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def position_ids(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
 
 def cu_seqlens(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     """Returns the cumulative lengths of all documents, from 0 to the number of tokens: int32, shape (documents + 1,),
-    as FlashAttention's varlen functions take them. A batch counts as one long row; no document crosses its rows.
+    as FlashAttention's varlen functions take them. A batch counts as one long row. No document crosses its rows.
 
     >>> import numpy
     >>> cu_seqlens(numpy.array([[0, 0, 0, 1], [0, 1, 1, 1]])).tolist()

@@ -88,7 +88,7 @@ def open_sources(
     columns: Sequence[str] = (),
 ) -> dict[str, PackedSequences | PackedRows]:
     """Opens the sources of a mixture, sorted by name. Raises ArgumentError for a folder without such a split, without
-    ids in a row, or whose run has not finished; a source that is too short; one that another tokenizer made; or two
+    ids in a row, or whose run has not finished, a source that is too short, one that another tokenizer made, or two
     sources with one file or with equal tokens."""
     names = sorted(mixture.sources)
     opened = {name: _open(name, mixture, length, dtype, columns) for name in names}
@@ -162,7 +162,7 @@ def checked_weights(weights: object, names: Sequence[str]) -> dict[str, float]:
 
 
 def counts_of(weights: Weights, samples: int) -> list[int]:
-    """Returns the samples of each source. They add up to `samples`; each is less than one sample away from its share.
+    """Returns the samples of each source. They add up to `samples`. Each is less than one sample away from its share.
 
     Raises:
         ArgumentError: a source whose weight is not 0 would get no sample.
@@ -261,7 +261,7 @@ class MixtureSampler(ResumableSampler):
         return places
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the position of training, and the weights since each epoch in which they changed."""
+        """Returns the position of training, and the weights since each epoch that changed them."""
         return {**super().state_dict(), "schedule": [[epoch, dict(weights)] for epoch, weights in self._schedule]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

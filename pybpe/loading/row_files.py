@@ -37,7 +37,7 @@ class _Column(NamedTuple):
     """Where a file has a column."""
 
     path: str
-    offset: int  # the byte at which the first row begins
+    offset: int  # the byte where the first row begins
     step: int  # the bytes from the start of a row to the start of the next one
     dtype: str
 
@@ -121,7 +121,7 @@ class PackedRows:
         return self._file(path).read(start, start + self.sequence_length * numpy.dtype(dtype).itemsize).view(dtype)
 
     def ids(self, index: int) -> Array:
-        """Returns the tokens of a row, and the end of text, with which the next row begins."""
+        """Returns the tokens of a row, and the end of text that begins the next row."""
         return numpy.append(self.column(COLUMNS[0], index), numpy.uint32(self._mark))
 
     def more(self, name: str, index: int) -> Array:
@@ -141,7 +141,7 @@ class PackedRows:
 
 
 def packed_rows(source: Any, split: str, sequence_length: int, columns: Sequence[str]) -> PackedRows | None:
-    """Opens a folder that `pack` wrote with columns; returns None for any other source. Raises ArgumentError if some
+    """Opens a folder that `pack` wrote with columns. Returns None for any other source. Raises ArgumentError if some
     columns are wanted there."""
     instance("columns", columns, (list, tuple), "a list of names")
     for name in columns:

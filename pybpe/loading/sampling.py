@@ -1,4 +1,4 @@
-"""The order in which training sees the windows of a dataset: shuffled by a seed, shared among processes, and
+"""The order of the windows of a dataset in training: shuffled by a seed, shared among processes, and
 resumable at any batch. This module does not need PyTorch, and the order does not depend on the version of any package.
 """
 
@@ -32,16 +32,16 @@ def process_of(rank: int | None, num_replicas: int | None) -> tuple[int, int]:
 class ResumableSampler:
     """The indices that one process trains on, epoch after epoch: a sampler for PyTorch's DataLoader.
 
-    All processes walk through one order of all samples; process r takes every `num_replicas`-th sample, starting at the
+    All processes walk through one order of all samples. Process r takes every `num_replicas`-th sample, starting at the
     r-th. The remainder is dropped, or filled up with samples from the start of the order, so that all processes get the
     same number.
 
     torchdata's StatefulDataLoader asks each iteration for its state and counts what it has yielded itself. Another
-    loader must call `consume`; TokenDataLoader does.
+    loader must call `consume`. TokenDataLoader does.
 
     Args:
         count: the number of samples in the dataset.
-        shuffle: shuffle anew every epoch, by `seed`; otherwise in order.
+        shuffle: shuffle anew every epoch, by `seed`, otherwise in order.
         drop_last: drop the remainder instead of filling it up.
         rank, num_replicas: this process's number, and the number of processes. None for both means one process.
         data: the fingerprint of the dataset, by name: strings and numbers. States keep it.
@@ -50,10 +50,10 @@ class ResumableSampler:
         ArgumentError: a value is invalid, or only one of rank and num_replicas is given.
 
     Attributes:
-        epoch: the epoch of the next iteration; the sampler's user advances it.
+        epoch: the epoch of the next iteration. The sampler's user advances it.
         consumed: the number of samples of this epoch, over all processes, that have been used.
         has_begun: whether an iteration of this epoch has begun.
-        is_counted: whether a TokenDataLoader counts what is used. Then no other loader may iterate.
+        is_counted: whether a TokenDataLoader counts the batches. Then no other loader may iterate.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ResumableSampler:
         self.has_begun = self.is_counted = False
         self._start = 0  # where the next iteration begins; 0 except after load_state_dict
         self._begun = 0  # where the last one began
-        self._current: Iteration | None = None  # the last one; None after set_epoch and load_state_dict
+        self._current: Iteration | None = None  # the last one, or None after set_epoch and load_state_dict
         self._prepared: Iteration | None = None  # by start_over, for the next call of iter
 
     @property
@@ -114,7 +114,7 @@ class ResumableSampler:
         return range(start + self._rank, self._end(start), self.num_replicas)
 
     def start_over(self) -> Iteration:
-        """Begins an iteration where the last one of this epoch began: at the place of a loaded state. Returns it; the
+        """Begins an iteration where the last one of this epoch began: at the place of a loaded state. Returns it. The
         next call of `iter` returns it, too."""
         self._start = self._begun
         self._prepared = Iteration(self)

@@ -33,7 +33,7 @@ from .row_files import PackedRows, packed_rows
 from .sampling import ResumableSampler
 from .windows import PackedSequences
 
-# The arguments of PyTorch's DataLoader besides those of create_dataloader: those that it takes, and why not the others.
+# Other arguments of PyTorch's DataLoader: the ones that create_dataloader takes, and why not the others.
 HOOKS = (
     *("collate_fn", "worker_init_fn", "pin_memory", "pin_memory_device"),
     *("timeout", "prefetch_factor", "persistent_workers", "multiprocessing_context"),
@@ -231,7 +231,7 @@ class MixtureDataset(WindowDataset):
 class TokenDataLoader(torch_class("DataLoader")):  # type: ignore[misc]
     """A DataLoader whose order comes from a seed, and which resumes at any batch.
 
-    Each iteration is one epoch; the next iteration is the next epoch, in a different order. An iteration that is left
+    Each iteration is one epoch. The next iteration is the next epoch, in a different order. An iteration that is left
     early starts over where it began: at the start of the epoch, or at the place of a loaded state. Save `state_dict()`
     with a model to resume with the batch after the last one that the loop received, whatever worker processes had read
     ahead.
@@ -301,26 +301,26 @@ def create_dataloader(
 
     Args:
         source, tokenizer, sequence_length, stride, dtype, columns: see TokenDataset. The windows of a Mixture do not
-            overlap; there, `tokenizer` is only checked, and may be None.
+            overlap. There, `tokenizer` is only checked, and may be None.
         batch_size: windows per batch and process.
         shuffle: shuffle anew each epoch, by `seed`. Without it, the sources of a mixture follow each other.
         drop_last: drop the last batch if it is not full.
         num_workers: processes that read ahead. 0 reads in this process, which is much faster: only the tokens of a
             batch are read, so there is little to read ahead, and every worker's batch is copied between processes.
             Workers are started by "forkserver" (on Windows by "spawn"), never by copying a process that may have
-            threads, and stay for all epochs; `multiprocessing_context` and `persistent_workers` change that. As always
+            threads, and stay for all epochs. `multiprocessing_context` and `persistent_workers` change that. As always
             in Python, a script must then start its work under `if __name__ == "__main__":`.
         seed: the random seed for the order, which is the same in all processes and all versions of all packages, and
             does not depend on the number of processes and workers.
-        rank, num_replicas: this process's number, and the number of processes. None asks torch.distributed; without it,
+        rank, num_replicas: this process's number, and the number of processes. None asks torch.distributed. Without it,
             there is one process. Pass both, or neither.
         options: other arguments of torch.utils.data.DataLoader: collate_fn, worker_init_fn, pin_memory,
             pin_memory_device, timeout, prefetch_factor, persistent_workers and multiprocessing_context. A collate_fn
-            gets a list of (inputs, targets), each of shape (sequence_length,); a batch is whatever it returns.
+            gets a list of (inputs, targets), each of shape (sequence_length,). A batch is whatever it returns.
 
     Raises:
-        ArgumentError: there is not one full batch; a mixture has a stride; an option is not one of these, or PyTorch
-            refuses it; only one of rank and num_replicas is given. Otherwise as TokenDataset and Mixture.
+        ArgumentError: there is not one full batch, or a mixture has a stride, or an option is not one of these, or
+            PyTorch refuses it, or only one of rank and num_replicas is given. Otherwise as TokenDataset and Mixture.
     """
     batch_size, num_workers = whole_number("batch_size", batch_size, 1), whole_number("num_workers", num_workers)
     options = _checked_options(options, num_workers)

@@ -49,14 +49,14 @@ class PackedSequences:
             token is a target exactly once.
         drop_last: False adds one shorter window for targets at the end that are in no full window.
         dtype: the dtype of files without a header: see TokenStream.
-        eot_id: the id of <|endoftext|>; only the methods about documents need it. None means what the manifest next to
+        eot_id: the id of <|endoftext|>. Only the methods about documents need it. None means what the manifest next to
             the files says.
         eot: "append" if the mark ends documents, "prepend" if it begins them, as in llm.c's shards. None means what the
             manifest says, or "append".
 
     Raises:
-        FileError, FormatError, ArgumentError: see TokenStream; sequence_length or stride below 1; windows that would
-            not be the rows of files that `pack` made; an eot_id or eot that is not the manifest's.
+        FileError, FormatError, ArgumentError: see TokenStream, or sequence_length or stride below 1, or windows that
+            would not be the rows of files that `pack` made, or an eot_id or eot that is not the manifest's.
 
     >>> import numpy
     >>> packed = PackedSequences(numpy.arange(8), 3)
@@ -85,8 +85,8 @@ class PackedSequences:
         self._count = self._row_ends[-1] if self._row_ends else self._windows(drop_last)
 
     def _rows_of_files(self) -> list[int]:
-        """Returns the number of rows in the first file, in the first two, and so on; an empty list if the files do not
-        have packed rows. After its rows, each file has one more token."""
+        """Returns the number of rows in the first file, in the first two, and so on, or an empty list if the files do
+        not have packed rows. After its rows, each file has one more token."""
         paths, starts = self.stream.paths, self.stream.starts
         lengths = [facts and facts.row_tokens for facts in self.stream.facts]
         if not any(lengths):

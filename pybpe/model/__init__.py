@@ -17,10 +17,10 @@ from ..errors import ArgumentError, UnsupportedError
 from ..normalize import check_normalizer
 from ..pattern import Pattern
 
-USUAL_ENDS = (END_OF_TEXT, "<|end_of_text|>")  # the names of the end-of-document token; the second is Llama 3's
+USUAL_ENDS = (END_OF_TEXT, "<|end_of_text|>")  # the names of the end-of-document token. The second is Llama 3's
 
 MOST_IDS = 1 << 24
-_UNUSED_IDS = 1 << 20  # at least this many ids may be unused; each of them takes about 40 bytes
+_UNUSED_IDS = 1 << 20  # at least this many ids may be unused. Each of them takes about 40 bytes
 
 
 class Matching(NamedTuple):
@@ -79,9 +79,9 @@ def check_spaces(specials: Collection[str], matching: Mapping[str, Matching]) ->
 class TemplatePiece(NamedTuple):
     """A part of a template."""
 
-    text: str  # "A" or "B" for the first or the second text; otherwise a special token
+    text: str  # "A" or "B" for the first or the second text, otherwise a special token
     is_sequence: bool  # whether this piece is one of the texts
-    type_id: int = 0  # Hugging Face's token type. Saved files keep it; it does not affect ids.
+    type_id: int = 0  # Hugging Face's token type. Saved files keep it. It does not affect ids.
 
     @classmethod
     def parse(cls, spelled: str) -> TemplatePiece:
@@ -208,13 +208,13 @@ def _join(pieces: Sequence[TemplatePiece]) -> str:
 class Model:
     """A tokenizer as plain data."""
 
-    tokens: Sequence[bytes]  # the bytes of id 0, 1, ...; b"" for an unused id. Special tokens are included, as UTF-8.
+    tokens: Sequence[bytes]  # the bytes of id 0, 1, ..., or b"" if it is unused. Special tokens are included, as UTF-8.
     merges: Sequence[tuple[int, int]]  # (left id, right id) in rank order
-    # text -> id. Two texts may share an id, as in tiktoken; `tokens` has the text to which the id decodes.
+    # text -> id. Two texts may share an id, as in tiktoken. `tokens` has the text that the id decodes to.
     specials: Mapping[str, int]
     pattern: Pattern  # splits text into words
     normalizer: str | None = None  # None, "NFC" or "NFKC"
-    # How the tokenizer was trained (tie_break and so on). Saved files have it; it has no other effect.
+    # How the tokenizer was trained (tie_break and so on). Saved files have it. It has no other effect.
     training: Mapping[str, object] = field(default_factory=dict)
     # Whether a word that is a token becomes that token even if merges give other tokens, as in tiktoken and in Hugging
     # Face's models with ignore_merges.
@@ -222,8 +222,8 @@ class Model:
     # The special tokens that readers see as text: Hugging Face's added tokens that are not "special".
     visible: frozenset[str] = frozenset()
     template: Template | None = None  # the special tokens that `encode` puts around a text if the caller asks for them
-    eos: str | None = None  # the special token that ends a document; None for <|endoftext|>
-    # Turns a chat into text, in Jinja, for transformers; "" for no template, None for the one that fits the special
+    eos: str | None = None  # the special token that ends a document, None for <|endoftext|>
+    # Turns a chat into text, in Jinja, for transformers, or "" for no template, None for the one that fits the special
     # tokens.
     chat_template: str | None = None
     # What else the configuration of a tokenizer of transformers says, such as the roles of special tokens. Saved files
@@ -400,7 +400,7 @@ def named_special(name: str, text: object, specials: Collection[str], others: st
 
 
 def id_problem(ids: Collection[object]) -> str | None:
-    """Returns what is wrong with the ids of a vocabulary, or None. Without this check a short file with one huge id
+    """Returns the problem with the ids of a vocabulary, or None. Without this check a short file with one huge id
     could take gigabytes of memory, because the unused ids below it take memory too."""
     limit = min(MOST_IDS, 2 * len(ids) + _UNUSED_IDS)
     for i in ids:
@@ -417,7 +417,7 @@ def check_all_bytes(tokens: Collection[bytes]) -> None:
 
 
 def check_specials(specials: Iterable[str]) -> list[str]:
-    """Returns the special tokens as a list; sorts a set. Raises ArgumentError for a special token that is
+    """Returns the special tokens as a list, and sorts a set. Raises ArgumentError for a special token that is
     empty, repeated or not a str, and for a mapping, because its ids would be lost."""
     if isinstance(specials, Mapping):
         raise ArgumentError(
@@ -482,7 +482,7 @@ def model_of_parts(
     normalizer: str | None,
 ) -> Model:
     """Makes a model. A special token without an id takes the id of a vocabulary entry with its text, unless BPE needs
-    that entry; otherwise it is appended."""
+    that entry, otherwise it is appended."""
     check_normalizer(normalizer)
     tokens = _tokens(vocab)
     instance("merges", merges, Iterable, "a list of (left bytes, right bytes)")
@@ -517,7 +517,6 @@ def _placed(specials: Mapping[str, int | None], known: Mapping[bytes, int], toke
 
 
 def _pairs(merges: Iterable[tuple[bytes, bytes]], by_bytes: Mapping[bytes, int]) -> list[tuple[int, int]]:
-    """Returns merges as pairs of ids."""
     pairs = []
     for rank, (left, right) in enumerate(merges):
         if left not in by_bytes or right not in by_bytes:

@@ -1,4 +1,4 @@
-"""Maps ids when a vocabulary is pruned, extended or replaced; and its size in a model, which is padded.
+"""Maps ids when a vocabulary is pruned, extended or replaced, and its size in a model, which is padded.
 
 A remap file gives, for each id of the new tokenizer, the id that the same token had in the old one, so that a model can
 keep the rows of its embedding. It is a numpy file (.npy) of int64, shape (new n_vocab,): the old id, or -1 for a token
@@ -101,7 +101,7 @@ def _ids_to_keep(model: Model, keep: Iterable[int]) -> list[int]:
 
 
 def _with_parts(model: Model, ids: Sequence[int]) -> set[int]:
-    """Returns the ids, the ids of all tokens from which merges make them, and those that every vocabulary needs."""
+    """Returns the ids, the ids of all tokens that merges make them from, and the ids that every vocabulary needs."""
     kept = set(model.specials.values()) | {i for i, token in enumerate(model.tokens) if len(token) == 1}
     makers: dict[bytes, list[tuple[int, int]]] = {}
     for left, right in model.merges:

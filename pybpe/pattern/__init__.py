@@ -68,7 +68,7 @@ _DIGITS: dict[Digits, int] = {None: 0, 1: _binding.DIGITS1, FROM_RIGHT: _binding
 
 
 # Parts of the built-in patterns, and others with the same matches, which more readers of a tokenizer.json take:
-# JavaScript has no possessive quantifiers; older versions of transformers.js replace this (?i:) only, which JavaScript
+# JavaScript has no possessive quantifiers. Older versions of transformers.js replace this (?i:) only, which JavaScript
 # lacks; version 1.0.0-rc.3 of tokenizers takes {1,2} for {1,3}, but refuses a pattern that it does not know.
 _PORTABLE = {
     r"\s++$": r"\s+(?![\s\S])",
@@ -204,7 +204,7 @@ class Pattern:
 
     @staticmethod
     def _named(pattern: str) -> tuple[str, Digits]:
-        """Returns the name and the digits of the built-in pattern that a regular expression spells; otherwise the
+        """Returns the name and the digits of the built-in pattern that a regular expression spells, otherwise the
         argument and None."""
         if pattern in _SPELLINGS:
             return _SPELLINGS[pattern], None
@@ -219,7 +219,7 @@ class Pattern:
     @classmethod
     def builtin(cls, regex: str) -> Pattern | None:
         """Returns the built-in pattern with exactly this regular expression, or as `portable` writes it, under a name
-        without digits if it has one; otherwise None."""
+        without digits if it has one, otherwise None."""
         return cls(regex) if _binding.pattern_find_regex(regex) is not None else None
 
     @property
@@ -229,7 +229,7 @@ class Pattern:
 
     @property
     def tables(self) -> str:
-        """The Unicode tables on which the words depend, for comparison: the C library's, or, for a custom
+        """The Unicode tables that decide the words, for comparison: the C library's, or, for a custom
         pattern, the tables of the installed `regex` package."""
         if not self.is_custom:
             return f"Unicode {_binding.unicode_version()}"
@@ -271,14 +271,14 @@ class Pattern:
         _check_copies(expression)
         try:
             compiled = regex.compile(expression)
-        except (regex.error, ValueError, RecursionError) as error:  # incompatible flags; deep nesting
+        except (regex.error, ValueError, RecursionError) as error:  # incompatible flags, deep nesting
             raise ArgumentError(f"the pattern is not a valid regular expression: {error}") from None
         if compiled.flags & regex.REVERSE:
             raise ArgumentError("a pattern splits from left to right: remove the flag (?r), which searches backwards")
         return compiled
 
     def word_ends(self, data: bytes) -> list[int]:
-        """Returns the ends of the words of `data` as ascending byte offsets; the last is len(data).
+        """Returns the ends of the words of `data` as ascending byte offsets. The last is len(data).
 
         A custom pattern sees invalid UTF-8 as lone surrogates (U+DC80 to U+DCFF), one for each byte.
         """

@@ -84,7 +84,7 @@ def _parts(members: CharSet) -> Iterator[_Part]:
 class Alphabet:
     """The classes of characters that some sets distinguish, and the columns that the automaton reads: one for each
     class, one for a newline at the end of the text, and one for the end of the text. A set of columns is an integer
-    with one bit per column. `ranges` are (first code point, class), ascending, of all code points; `size` is the number
+    with one bit per column. `ranges` are (first code point, class), ascending, of all code points. `size` is the number
     of classes."""
 
     def __init__(self, sets: Iterable[CharSet]) -> None:
@@ -134,7 +134,7 @@ class Alphabet:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Turns a tree into threads: what a backtracking engine tries, in its order.
+# Turns a tree into threads: the attempts of a backtracking engine, in its order.
 #
 # A thread is at one of these places. Each place has a number:
 #
@@ -168,7 +168,7 @@ class Split(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """Looks at what comes next."""
+    """Looks ahead."""
 
     columns: int
     to: int
@@ -201,7 +201,7 @@ def _as_set(node: Node) -> CharSet | None:
 
 
 class Builder:
-    """Makes the threads of trees, from their ends to their beginnings. `threads` has them by number; MATCH is
+    """Makes the threads of trees, from their ends to their beginnings. `threads` has them by number. MATCH is
     Split(())."""
 
     def __init__(self, alphabet: Alphabet) -> None:
@@ -273,7 +273,7 @@ class Builder:
         return self._alphabet.others(columns) if node.negated else columns
 
     def _seen_columns(self, node: Node) -> int:
-        """Returns the columns with which a match of the node of a lookahead begins."""
+        """Returns the columns that a match of the node of a lookahead begins with."""
         members = _as_set(node)
         if members is not None:
             return self._alphabet.columns_of(members)
@@ -294,7 +294,7 @@ class Builder:
 #
 # A state is the list of threads that a backtracking engine would still have to try before it reads the next character,
 # in the order in which it would try them. For each column, the code follows the threads to where they read a character
-# or match. It drops the threads after a match, since the engine would return that match before it tried them; only
+# or match. It drops the threads after a match, since the engine would return that match before it tried them. Only
 # threads before the match can replace it by another one. (RE2 and Rust's regex-automata do the same.)
 
 
@@ -386,7 +386,7 @@ __all__ = ["compiled"]
 
 @lru_cache(maxsize=16)
 def compiled(pattern: str, of_bytes: bool = False) -> _binding.Pretok:
-    """Returns the splitter with exactly the words that `regex` finds; with `of_bytes`, it reads each byte as the
+    """Returns the splitter with exactly the words that `regex` finds. With `of_bytes`, it reads each byte as the
     character with that code point. UnsupportedError says what in the pattern does not compile."""
     tree = parse(pattern, REGEX)
     if can_be_empty(tree):

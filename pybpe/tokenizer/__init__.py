@@ -43,7 +43,7 @@ class Tokenizer:
         vocab: id -> bytes. It must contain all 256 single bytes.
         merges: (left bytes, right bytes) in rank order.
         special_tokens: strings that are matched whole, before anything else. A string that the vocabulary lacks gets
-            the next id. A mapping text -> id sets the ids, between which there may be unused ids.
+            the next id. A mapping text -> id sets the ids, which may leave others unused.
         pattern, digits, normalizer: as in `pybpe.train`.
 
     Raises:
@@ -195,7 +195,7 @@ class Tokenizer:
                 `save_pretrained`), "gguf" (the vocabulary for llama.cpp; needs the package gguf), "byte_lengths" (only
                 the table of that method: an array if the path ends in .npy, or a tensor of PyTorch if it ends in .pt,
                 as nanochat's token_bytes.pt), "nanochat" (the folder that nanochat and autoresearch read: tokenizer.pkl
-                and token_bytes.pt). None chooses by the ending .json, .bin, .tiktoken or .gguf; without an ending,
+                and token_bytes.pt). None chooses by the ending .json, .bin, .tiktoken or .gguf. Without an ending,
                 "pretrained".
             ids_only: leave out parts that the format cannot hold, if `encode` gives the same ids without them: a
                 template, a chat template, which token ends a document, and which special tokens are text to readers.
@@ -516,7 +516,7 @@ class Tokenizer:
         return decoded_batch(decode, batch, num_threads)
 
     def decode_with_offsets(self, ids: Iterable[int]) -> tuple[str, list[int]]:
-        """Returns the text of ids, and for every id the index of the character in which it begins, like tiktoken.
+        """Returns the text of ids, and for every id the index of the character where it begins, like tiktoken.
 
         Raises:
             UnknownIdError: as in `decode_bytes`.
@@ -619,7 +619,7 @@ class Tokenizer:
             template: what `encode(..., add_special_tokens=True)` puts around a text: a Template, one in Hugging Face's
                 syntax, such as "<s> $A </s>" where $A is the text, or None.
             chat_template: the Jinja template that transformers uses to turn a chat into text, or None.
-            dropout: the default probability with which `encode_dropout` passes over a merge. Unless it is 0, `encode`
+            dropout: the default probability that `encode_dropout` passes over a merge. Unless it is 0, `encode`
                 and other functions that need one result for every text raise UnsupportedError.
             end_of_text: the special token that separates documents in text files and in token files, which becomes
                 `eot_token`.
@@ -744,7 +744,7 @@ class Tokenizer:
 
     def get_vocab(self) -> dict[str, int]:
         """Returns token -> id, with tokens spelled as in vocab.json and Hugging Face: a space is "Ġ", and letters like
-        it represent some other bytes. `token_to_id` takes the text itself, in which "Ġ" is just a letter."""
+        it represent some other bytes. `token_to_id` takes the text itself, where "Ġ" is just a letter."""
         return {name: i for i, name in enumerate(token_names(self._model)) if name}
 
     def __dir__(self) -> list[str]:

@@ -24,11 +24,11 @@ _MANY = 1 << 14  # ids, whose decoding is worth handing to a thread
 
 
 def id_chunks(ids: Iterable[int], vocab_size: int, position: int = 0) -> Iterator[IdBuffer]:
-    """Returns the ids in chunks of CHUNK; the last may be shorter. Arrays that C can read directly are not copied.
+    """Returns the ids in chunks of CHUNK. The last may be shorter. Arrays that C can read directly are not copied.
     `position` is the position of the first id in error messages.
 
     Raises:
-        ArgumentError: an item cannot be an id; the message gives its position. (C reports numbers that are not in the
+        ArgumentError: an item cannot be an id. The message gives its position. (C reports numbers that are not in the
             vocabulary.)
     """
     if isinstance(ids, (list, tuple)):
@@ -69,7 +69,7 @@ def _array_chunks(ids: memoryview, vocab_size: int, position: int) -> Iterator[I
 
 def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Sequence[bytes] = ()) -> ArgumentError:
     """Returns the error for the first item that is not an id. `start` is the position of the first item. `unused` are
-    the tokens; an empty token means that its id is unused."""
+    the tokens. An empty token means that its id is unused."""
     for position, i in enumerate(ids, start):
         try:
             known = 0 <= operator.index(i) < vocab_size
@@ -87,7 +87,7 @@ def has_none_of(hidden: frozenset[int], ids: Iterable[int]) -> bool:
     """Returns whether ids are a list, so that looking at them does not change them, without any of `hidden`."""
     try:
         return type(ids) is list and hidden.isdisjoint(ids)
-    except TypeError:  # what has no hash is no id; decoding says so
+    except TypeError:  # unhashable objects are not ids, and decoding raises
         return False
 
 
@@ -145,7 +145,7 @@ class IdDecoder:
         decoder = codecs.getincrementaldecoder("utf-8")(errors)
         text = ""
         try:
-            for i, chunk in enumerate(chunks):  # each takes some milliseconds; Python appends to a str in place
+            for i, chunk in enumerate(chunks):  # each takes some milliseconds. Python appends to a str in place
                 text += decoder.decode(self._joined([chunk], i * CHUNK), final=chunk is chunks[-1])
         except UnicodeDecodeError:
             return self._joined(chunks).decode("utf-8", errors)  # raises the error with the position in all bytes
@@ -173,7 +173,7 @@ class IdDecoder:
 
     def stream_texts(self, skipped: Collection[int]) -> list[str | None]:
         """Returns the texts of tokens that are whole characters, by id, as streams that skip these ids return them. A
-        stream enters each text when it first needs it; None means that it has not, or that the bytes are no text."""
+        stream enters each text when it first needs it. None means that it has not, or that the bytes are no text."""
         key = frozenset(skipped)
         if key not in self._texts:
             self._texts[key] = [None] * len(self._tokens)

@@ -33,12 +33,12 @@ View = TypeVar("View")
 _FEW_TEXTS = 16  # for which one call each takes less time than gathering them
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
-_GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread; longer texts are in groups of their pieces
+_GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread. Longer texts are in groups of their pieces
 _GROUP_TEXTS = 1 << 13
 _MOST_GROUPS = 8  # for each of several threads: each group takes 20 microseconds of Python, in which others may wait
 _MOST_EXPECTED = 1 << 28  # ids
 
-_TextGroup = tuple[int, Sequence[Text]]  # consecutive texts of a batch, or a piece of one; and the index of the first
+_TextGroup = tuple[int, Sequence[Text]]  # consecutive texts of a batch, or a piece of one, and the index of the first
 
 
 class _Workload(NamedTuple):
@@ -50,11 +50,11 @@ class _Workload(NamedTuple):
 
 
 class TextEncoder:
-    """Encodes texts with one model. Immutable except for caches; threads may share it.
+    """Encodes texts with one model. Immutable except for caches. Threads may share it.
 
     Attributes:
         specials: the matcher for all special tokens, or None.
-        cutting, cut: find the places at which a text can be cut without changing its ids.
+        cutting, cut: find the places where a text can be cut without changing its ids.
         short: functions for short texts and lists, with all special tokens.
     """
 
@@ -141,7 +141,7 @@ class TextEncoder:
         view: Callable[[Ids], View],
         room: Callable[[int], Array] | None = None,
     ) -> View:
-        """Encodes several short texts, or one text or piece. All ids but those of short calls come from here."""
+        """Encodes several short texts, or one text or piece. All ids come from here, except in short calls."""
         refuse_dropout(self._model, "encoding needs a seed")
         if not self._direct:
             rows = [self._split_and_encode(text, specials) for text in texts]
@@ -190,7 +190,7 @@ class TextEncoder:
     def arrays(
         self, texts: Sequence[Text], specials: _binding.Specials | None, num_threads: int | None
     ) -> tuple[Array, Array]:
-        """Returns the ids of all texts in one array, and the index at which each text begins."""
+        """Returns the ids of all texts in one array, and the index where each text begins."""
         work, dtype = self._divide(texts, num_threads), self._model.dtype
         if work.threads == 0:
             return self._view(texts, specials, dtype.itemsize, partial(Ids.arrays, dtype=dtype))
@@ -231,7 +231,7 @@ class TextEncoder:
     def compact_batch(
         self, texts: Sequence[bytes], specials: _binding.Specials | None, typecode: str
     ) -> tuple[array[int], array[int]]:
-        """Encodes short texts with one call. Returns all ids, as an array of type H or I, and the index at which those
+        """Encodes short texts with one call. Returns all ids, as an array of type H or I, and the index where those
         of each text end."""
         return self._view(texts, specials, array(typecode).itemsize, partial(Ids.compact, typecode=typecode))
 
@@ -269,12 +269,12 @@ class TextEncoder:
                 yield from self.encode(bytes(pending[:at]), specials)
                 del pending[:at]
                 enough = _ITERABLE_BYTES
-            else:  # there is no cut; looking again after each text would take quadratic time
+            else:  # there is no cut. Looking again after each text would take quadratic time
                 enough = 2 * len(pending)
         yield from self.encode(bytes(pending), specials)
 
     def normalized(self, text: Text, specials: _binding.Specials | None) -> bytes:
-        """Returns the text in which tokens have offsets: `text`, normalized between its special tokens."""
+        """Returns the text that offsets of tokens refer to: `text`, normalized between its special tokens."""
         data = bytes(utf8(text))
         if self._model.normalizer is None:
             return data
@@ -286,7 +286,7 @@ class TextEncoder:
 
     def matched_lengths(self, text: Text, ids: Sequence[int], specials: _binding.Specials | None) -> Mapping[int, int]:
         """Returns the number of bytes of text that ids represent, by their index in `ids`, the ids of the text, where
-        that number may differ from the length of the token. A special token may take white space; the first token of a
+        that number may differ from the length of the token. A special token may take white space. The first token of a
         text between special tokens may have a space that was added."""
         if not self._model.strips and not self._model.prefix_space:
             return {}
@@ -407,13 +407,13 @@ def text_list(texts: Iterable[Text]) -> list[Text]:
 
 
 def _ascii_or_bytes(texts: Sequence[Text]) -> list[str | bytes]:
-    """Returns the texts as a new list in which every str is ASCII, which is the same in UTF-8; the others are bytes.
-    Does not trust what a subclass of str reports about itself."""
+    """Returns the texts as a new list where every str is ASCII, which is the same in UTF-8. The others are bytes.
+    Does not trust a subclass of str."""
     try:
         if all(map(str.isascii, texts)):  # type: ignore[arg-type]
             return list(texts)  # type: ignore[arg-type]
         return [text if str.isascii(text) else str.encode(text) for text in texts]  # type: ignore[arg-type, misc]
-    except (TypeError, UnicodeEncodeError):  # bytes; surrogates
+    except (TypeError, UnicodeEncodeError):  # bytes, surrogates
         return [bytes(utf8(text)) for text in texts]
 
 
@@ -483,7 +483,7 @@ class EncodingWithOffsets(NamedTuple):
     char_spans: list[Span]
 
 
-_STEP = 1 << 16  # tokens processed at once, which takes some milliseconds; Ctrl-C works between steps
+_STEP = 1 << 16  # tokens processed at once, which takes some milliseconds. Ctrl-C works between steps
 
 
 def spans(
@@ -496,8 +496,8 @@ def spans(
 
     A continuation byte belongs to the character before it. So in text that is not UTF-8 this counts lead bytes and
     single bytes. `token_offsets`, of shape (n_vocab + 1,), says where the tokens of id 0, 1, ... begin in all of them
-    joined; `data` are the bytes that the ids spell. `matched` maps the index of an id to the number of bytes that it
-    represents in `data`, if not its own. A space that was added has none; in characters, it has the span of the
+    joined. `data` are the bytes that the ids spell. `matched` maps the index of an id to the number of bytes that it
+    represents in `data`, if not its own. A space that was added has none. In characters, it has the span of the
     character after it, as in Hugging Face's library."""
     places = sorted(matched)
     text = numpy.frombuffer(data, dtype=numpy.uint8)
@@ -535,7 +535,7 @@ def _between(bounds: numpy.ndarray[Any, Any]) -> list[Span]:
 
 
 def char_starts(tokens: Sequence[bytes]) -> list[int]:
-    """Returns the index of the character in which each token begins, as tiktoken's decode_with_offsets does."""
+    """Returns the index of the character where each token begins, like tiktoken's decode_with_offsets."""
     starts = []
     count = 0
     for token in tokens:

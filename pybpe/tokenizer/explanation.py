@@ -13,7 +13,7 @@ from ..errors import LimitError
 from ..model import Model
 from ..normalize import prepared
 
-LONGEST_WORD = 2000  # bytes; the time and the memory for a word grow with the square of its length
+LONGEST_WORD = 2000  # bytes. The time and the memory for a word grow with the square of its length
 
 # The colors of tokens on the page of pybpe.viz: its ink, and --c0 to --c5.
 _INK, *_COLORS = "#22242a", "#dfeafb", "#fde7d3", "#dcf1df", "#f6e0ee", "#fbf1c4", "#e4e2f8"
@@ -23,8 +23,8 @@ class Step(NamedTuple):
     """One step of a word.
 
     Attributes:
-        rule: "bytes", the start: an id for each byte; "merge"; or what makes one id of the whole word without merges:
-            "special token", or "whole word" (see Model.whole_words).
+        rule: "bytes", the start: an id for each byte, "merge", or the rule that makes one id of the whole
+            word without merges: "special token", or "whole word" (see Model.whole_words).
         rank: the place of the merge in `Tokenizer.merges`, or None.
         ids: the ids of the word after the step.
     """
@@ -47,7 +47,7 @@ class Word(NamedTuple):
 
 
 class Explanation:
-    """What a tokenizer does with a text. `str` and `print` show it as text; a notebook shows it in color.
+    """The steps of a tokenizer on a text. `str` and `print` show it as text. A notebook shows it in color.
 
     Attributes:
         words: the words and special tokens of the text, in order.

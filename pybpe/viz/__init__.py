@@ -151,7 +151,7 @@ class Page:
         self.height = height
 
     def _repr_html_(self) -> str:
-        # The frame may run the page's script and nothing else; the script has no access to the notebook.
+        # The frame may run the page's script and nothing else. The script has no access to the notebook.
         return (
             f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" title="Tokens"'
             f' style="width: 100%; height: {self.height}px; border: 1px solid #8888"></iframe>'
@@ -231,7 +231,7 @@ def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
 
 
 def packed_vocabulary(model: Model) -> tuple[str, str]:
-    """Returns the tokens that merges do not make, as (id, length, bytes); and the merges, as (left, right, difference
+    """Returns the tokens that merges do not make, as (id, length, bytes), and the merges, as (left, right, difference
     from the previous merge's id)."""
     specials = set(model.specials.values())
     by_bytes = {token: i for i, token in enumerate(model.tokens) if i not in specials}
@@ -287,7 +287,7 @@ def _what_the_page_lacks(model: Model) -> dict[str, Any]:
 
 def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
     """Returns (vocabulary size, number of tokens of the text) without merges, for powers of two, and for the whole
-    vocabulary; an empty list for an empty text."""
+    vocabulary, or an empty list for an empty text."""
     if not text:
         return []
     made = {tok.model.tokens[left] + tok.model.tokens[right] for left, right in tok.model.merges}
@@ -339,7 +339,7 @@ class Packer:
 # ----------------------------------------------------------------------------------------------------
 # Translates regular expressions of Python's `regex` package to JavaScript (flag u). Their matches stay the same.
 #
-# pybpe/pattern/dialects parses the pattern into a tree, from which JavaScript is written. The differences:
+# pybpe/pattern/dialects parses the pattern into a tree, and JavaScript is written from it. The differences:
 #
 #     \s          White_Space; JavaScript's \s includes U+FEFF and lacks U+0085     \p{White_Space}
 #     \d \w       by Unicode properties; JavaScript's are ASCII                      \p{Nd} ...
@@ -353,7 +353,7 @@ class Packer:
 # two engines continue differently after an empty match.
 
 
-# Browsers have newer versions of Unicode, in which other characters are assigned.
+# Browsers have newer versions of Unicode, with more characters.
 _UNKNOWN = frozenset(["C", "Cn"])
 
 

@@ -11,7 +11,7 @@ pybpe refuses a construct that is not known to mean the same, and the error says
 versions of Unicode, so an engine may not know the class of a recently assigned character and may split it differently.
 
 Sources: the documentation of regex (PyPI), of the crates regex-syntax and fancy-regex, and doc/RE of Oniguruma; and
-tests of what the engines match, character by character (tests/py/test_dialects.py).
+tests of the engines, character by character (tests/py/test_dialects.py).
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _count(least: int, most: int | None) -> str:
 
 
 def first_uncovered(node: Node) -> int | None:
-    """Returns the first code point with which a match may fail to begin in some context; None if there is none."""
+    """Returns the first code point that may fail to begin a match in some context; None if there is none."""
     sure = _sure(node)
     if sure is None:
         return 0
@@ -229,7 +229,7 @@ def _all_characters() -> str:
 
 
 def _sure(node: Node) -> CharSet | None:
-    """Returns characters with which a match of the node begins in every context; None if none are known."""
+    """Returns characters that begin a match of the node in every context; None if none are known."""
     if isinstance(node, (Chars, Either, Both)):
         return node
     if isinstance(node, Alt):

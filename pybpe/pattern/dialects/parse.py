@@ -89,7 +89,7 @@ def posix(name: str) -> Chars | None:
 
 
 def cases(point: int, more: dict[str, str]) -> list[int] | None:
-    """Returns the code points that a character matches if case is ignored; None for a cased letter beyond ASCII, for
+    """Returns the code points that a character matches if case is ignored, or None for a cased letter beyond ASCII, for
     which the engines' tables may differ. `more` has the forms of ASCII letters that are beyond ASCII."""
     char = chr(point)
     if point < 128:
@@ -126,20 +126,20 @@ class Flags:
 
 @dataclass(frozen=True)
 class Dialect:
-    """The way in which one engine reads the constructs that the engines read differently."""
+    """How one engine reads the constructs that the engines read differently."""
 
     engine: str  # its name in errors
     flags: dict[str, str]  # letter -> field of Flags
-    sets: dict[str, CharSet]  # letter of an escape -> the set; the capital letter is the complement
+    sets: dict[str, CharSet]  # letter of an escape -> the set. The capital letter is the complement
     anchors: dict[str, Node]  # letter of an escape -> its node
-    # start, end: ^ and $; the argument says whether they match at lines.
+    # start, end: ^ and $. The argument says whether they match at lines.
     start: Callable[[bool], Node]
     end: Callable[[bool], Node]
     operators: tuple[str, ...] = ()  # operators in a class, such as "&&"
     class_word: CharSet = WORD  # \w in a class
     nested: bool = False  # whether a class may contain another
     posix: bool = False  # whether [:alpha:] and so on are known to mean ASCII
-    # Whether {n,m}+ is possessive; otherwise it repeats {n,m}, and {n}? may match nothing.
+    # Whether {n,m}+ is possessive, otherwise it repeats {n,m}, and {n}? may match nothing.
     possessive_intervals: bool = True
     open_intervals: bool = True  # whether {,m} is {0,m}
     # The forms of ASCII letters that are beyond ASCII, if case is ignored.

@@ -21,7 +21,7 @@ class Chars:
     """One character in these ranges and properties; with `negated`, one that is not."""
 
     ranges: tuple[tuple[int, int], ...]  # (first, last) code points, ascending, neither overlapping nor adjacent
-    properties: tuple[str, ...]  # names in classes.PROPERTIES, sorted; "^" before a name means the complement
+    properties: tuple[str, ...]  # names in classes.PROPERTIES, sorted. "^" before a name means the complement
     negated: bool
 
 
@@ -118,7 +118,7 @@ class Seq:
 
 @dataclass(frozen=True)
 class Alt:
-    """The first alternative with which the whole pattern matches."""
+    """The first alternative that makes the whole pattern match."""
 
     parts: tuple[Node, ...]
 
