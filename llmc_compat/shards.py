@@ -14,9 +14,10 @@ from typing import Any
 from pybpe import _binding
 from pybpe._lazy import numpy
 from pybpe.arguments import together, whole_number
-from pybpe.errors import ArgumentError, FormatError
+from pybpe.errors import ArgumentError, FormatError, LimitError
 
 _MOST = (1 << 31) - 1  # llm.c counts in int
+_VERSIONS = {2: 1, 4: 7}  # by bytes per id
 HEADER_BYTES = 1024  # of all files of llm.c: 256 int32, little-endian. The first two are a magic and a version
 
 
@@ -53,8 +54,14 @@ def write_shard(path: _binding.PathLike, ids: numpy.ndarray[Any, Any]) -> None:
     """
     if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
         raise ArgumentError(f"tokens must be one-dimensional uint16 or uint32, not {ids.dtype} of shape {ids.shape}")
-    with _binding.ShardWriter(path, "llmc", ids.itemsize) as writer:
-        writer.write(numpy.ascontiguousarray(ids))
+    if HEADER_BYTES + ids.nbytes > _binding.SHARD_MAX_BYTES:
+        raise LimitError(
+            f"{os.fsdecode(path)}: {len(ids)} tokens would exceed 2 GiB, beyond which llm.c cannot seek: write more,"
+            " smaller shards"
+        )
+    with _binding.Output(path) as output:
+        output.write(header(_binding.SHARD_MAGICS[ids.itemsize], _VERSIONS[ids.itemsize], len(ids)))
+        output.write(numpy.ascontiguousarray(ids, f"<u{ids.itemsize}"))
 
 
 class DataLoader:

@@ -25,7 +25,6 @@ from .corpus import Divider as Divider
 from .corpus import FileStarts as FileStarts
 from .corpus import Loader as Loader
 from .corpus import Shard as Shard
-from .corpus import ShardWriter as ShardWriter
 from .corpus import count_id as count_id
 from .corpus import cut_signatures as cut_signatures
 from .corpus import digest_texts as digest_texts

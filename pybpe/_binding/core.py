@@ -172,7 +172,6 @@ class Output:
     """
 
     _process = 0  # until there is something to discard
-    _commit, _discard = lib.pybpe_output_commit, lib.pybpe_output_discard
 
     def __init__(self, path: PathLike) -> None:
         self._handle = ffi.new("pybpe_output **")
@@ -188,13 +187,13 @@ class Output:
         """Gives the file its name."""
         err = ffi.new("pybpe_error *")
         handle, self._handle[0] = self._handle[0], ffi.NULL
-        if self._commit(handle, err) < 0:
+        if lib.pybpe_output_commit(handle, err) < 0:
             raise_error(err)
 
     def discard(self) -> None:
         """Removes the unfinished file, if there is one."""
         handle, self._handle[0] = self._handle[0], ffi.NULL
-        self._discard(handle)
+        lib.pybpe_output_discard(handle)
 
     def __enter__(self) -> Output:
         return self

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from .._lazy import Array, numpy
 from .core import (
     Data,
-    Output,
     PathLike,
     Strings,
     call,
@@ -21,7 +20,6 @@ from .core import (
     make_handle,
     new_block,
     new_uncleared,
-    output_bytes,
     path_bytes,
     raise_error,
 )
@@ -354,14 +352,6 @@ def _marked(ids: IdBuffer, starts: Array, lengths: Array) -> Any:
     return ffi.new("pybpe_marked *", [ids.c, ids.id_bytes, *pointers, len(starts)])
 
 
-SHARD_FORMATS: dict[tuple[str, int], int] = {
-    ("llmc", 2): lib.PYBPE_SHARD_UINT16,
-    ("llmc", 4): lib.PYBPE_SHARD_UINT32,
-    ("raw", 2): lib.PYBPE_SHARD_RAW_UINT16,
-    ("raw", 4): lib.PYBPE_SHARD_RAW_UINT32,
-}
-
-
 class Shard:
     """A token shard with a header, for reading."""
 
@@ -382,23 +372,6 @@ class Shard:
         if count:
             call(lib.pybpe_shard_read, self.c, start, count, ffi.from_buffer("uint32_t[]", ids))
         return ids
-
-
-class ShardWriter(Output):
-    """A token shard that is written, as an Output."""
-
-    _commit, _discard = lib.pybpe_shard_writer_finish, lib.pybpe_shard_writer_discard
-
-    def __init__(self, path: PathLike, format: str, id_bytes: int) -> None:
-        self._handle = ffi.new("pybpe_shard_writer **")
-        self._process = os.getpid()
-        number = SHARD_FORMATS[format, id_bytes]
-        call(lib.pybpe_shard_writer_new, self._handle, output_bytes(path), number, ffi.NULL)
-
-    def write(self, ids: numpy.ndarray[Any, Any]) -> None:  # type: ignore[override]
-        """Appends a contiguous array of uint16 or uint32."""
-        if len(ids):
-            call(lib.pybpe_shard_writer_write, self._handle[0], ffi.from_buffer(ids), ids.itemsize, len(ids))
 
 
 class Loader:

@@ -11,8 +11,7 @@ import pytest
 from corpora import tokens_of
 
 import pybpe
-from llmc_compat.shards import read_shard
-from pybpe import _binding
+from llmc_compat.shards import read_shard, write_shard
 from pybpe.tokens import task_encoder
 from pybpe.tokens.run import shard_sizes
 from pybpe.tokens.verification import verify
@@ -134,8 +133,6 @@ def test_llmc_resumes_at_every_step(
             assert int(shown.split()[0]) > 20
     ids = numpy.concatenate([read_shard(path) for path in sorted(tmp_path.glob("corpus_train_*.bin"))])
     for i, part in enumerate((ids[:6000], ids[6000:12_000], ids[12_000:14_440])):
-        writer = _binding.ShardWriter(str(tmp_path / f"short_{i}.bin"), "llmc", 2)
-        writer.write(part)
-        writer.commit()
+        write_shard(tmp_path / f"short_{i}.bin", part)
     for program in programs:  # a short last shard is seen
         assert " 0 aborts" not in resumes(program, f"{tmp_path}/short_*.bin", 4, 64, 1)

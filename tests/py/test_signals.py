@@ -26,7 +26,7 @@ from selection import one_in
 import pybpe
 from llmc_compat.shards import write_shard
 from pybpe import _binding
-from pybpe._binding import Loader, Output, Shard, ShardWriter
+from pybpe._binding import Loader, Output, Shard
 from pybpe.support import parallel
 from pybpe.support.output_files import FOLDER
 
@@ -367,14 +367,13 @@ def places(make: Callable[[], object], after: Callable[[], object]) -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files")
-@pytest.mark.parametrize("kind", ["shard", "loader", "shard writer", "output"])
+@pytest.mark.parametrize("kind", ["shard", "loader", "output"])
 def test_files_are_closed_and_temporary_files_removed(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "x.bin"
     write_shard(path, numpy.arange(1000, dtype="u2"))
     makers: dict[str, Callable[[], object]] = {
         "shard": lambda: Shard(path),
         "loader": lambda: Loader(str(path), 2, 8, 0, 1, False),
-        "shard writer": lambda: ShardWriter(tmp_path / "y.bin", "llmc", 2),
         "output": lambda: Output(tmp_path / "y.bin"),
     }
 
