@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
-from itertools import accumulate, chain, islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
@@ -133,12 +133,14 @@ class Corpus:
     @property
     def paths(self) -> Iterator[str]:
         """The path of each file."""
-        return chain.from_iterable(part.paths if isinstance(part, SmallFiles) else (part.path,) for part in self.parts)
+        for part in self.parts:
+            yield from part.paths if isinstance(part, SmallFiles) else (part.path,)
 
     @property
     def sizes(self) -> Iterator[int | None]:
         """The size of each file as it is stored, or None if that is not known."""
-        return chain.from_iterable(part.sizes if isinstance(part, SmallFiles) else (part.size,) for part in self.parts)
+        for part in self.parts:
+            yield from part.sizes if isinstance(part, SmallFiles) else (part.size,)
 
     @property
     def singles(self) -> list[InputFile]:
@@ -149,8 +151,10 @@ class Corpus:
     def crlf(self) -> Iterator[InputFile]:
         """The files whose \\r\\n is read as \\n."""
         for part in self.parts:
-            if isinstance(part, InputFile) or any(part.are_crlf):
-                yield from (file for file in Corpus([part]) if file.is_crlf)
+            if isinstance(part, InputFile):
+                yield from [part] if part.is_crlf else []
+            elif any(part.are_crlf):
+                yield from (file for file in part if file.is_crlf)
 
     @property
     def size(self) -> int:

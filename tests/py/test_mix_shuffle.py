@@ -55,7 +55,7 @@ def test_documents_are_found(eot: str, block: int, tmp_path: Path, monkeypatch: 
         ends = [0, *found.lengths.cumsum().tolist()]
         for first in range(len(texts)):
             for last in range(first + 1, len(texts) + 1):
-                ids = found.tokens_of(ends[first], ends[last], MARK)
+                ids = found.stream.slice(ends[first], ends[last])
                 assert ids.dtype == numpy.uint16
                 assert ids.tolist() == [i for text in texts[first:last] for i in [MARK, *text]]
 
@@ -113,7 +113,7 @@ def test_what_is_drawn_is_what_the_slow_version_draws(bins: int, monkeypatch: py
     for seed in range(60):
         texts = numbered([rng.choice([1, 2, 5, 30, 200]) for _ in range(rng.choice([1, 2, 5, 40]))])
         lengths = numpy.array([len(text) + 1 for text in texts], dtype="<u8")
-        documents = Documents(stream_of(texts, "prepend"), lengths, "prepend")
+        documents = Documents(stream_of(texts, "prepend"), lengths)
         tolerance, size = rng.choice([2, 10, 64, 1000]), documents.tokens
         for tokens in (0, 1, 2, size, 2 * size, rng.randint(0, size), rng.randint(0, 4 * size)):
             found = drawn_texts(texts, draw(documents, tokens, tolerance, seed, "x"), seed)
@@ -124,13 +124,13 @@ def test_what_is_drawn_is_what_the_slow_version_draws(bins: int, monkeypatch: py
 
 def test_everything_is_each_document_once() -> None:
     texts = numbered([3, 1, 4])
-    documents = Documents(stream_of(texts, "append"), numpy.array([4, 2, 5], dtype="<u8"), "append")
+    documents = Documents(stream_of(texts, "append"), numpy.array([4, 2, 5], dtype="<u8"))
     assert everything(documents).passes == (Pass(11, 1 << 64),)
     assert drawn_texts(texts, everything(documents), 0) == [
         (0, number, texts[number])
         for number in sorted(range(3), key=lambda number: reference.key(("draw", 0, "x", 0), number))
     ]
-    assert everything(Documents(stream_of([], "append"), numpy.empty(0, dtype="<u8"), "append")) == Drawn((), 0, 0)
+    assert everything(Documents(stream_of([], "append"), numpy.empty(0, dtype="<u8"))) == Drawn((), 0, 0)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_every_order_is_equally_likely() -> None:
 def test_every_set_of_documents_is_equally_likely_in_a_part_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing_module, "_BINS", 64)
     texts = numbered([9] * 12)
-    documents = Documents(stream_of(texts, "prepend"), numpy.full(12, 10, dtype="<u8"), "prepend")
+    documents = Documents(stream_of(texts, "prepend"), numpy.full(12, 10, dtype="<u8"))
     pairs: Counter[object] = Counter()
     for seed in range(1000):
         (part,) = draw(documents, 40, 64, seed, "x").passes

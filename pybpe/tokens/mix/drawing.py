@@ -33,7 +33,7 @@ from typing import NamedTuple
 from ..._lazy import Array, numpy
 from ...errors import FormatError, file_errors
 from ...support.permutation import scrambled
-from ..token_files import TokenStream
+from ..token_files import MarksFirst, TokenStream, with_marks_first
 from .recipe import Recipe
 
 _BLOCK = 1 << 22  # tokens or lengths processed at once
@@ -46,14 +46,12 @@ class Documents:
     """The documents of one split of a source, numbered from 0.
 
     Args:
-        stream: the tokens.
+        stream: the tokens, with the mark of each document before it.
         lengths: the tokens of each document, its mark included: uint64.
-        eot: where the mark is: "prepend" or "append".
     """
 
-    def __init__(self, stream: TokenStream, lengths: Array, eot: str) -> None:
+    def __init__(self, stream: TokenStream | MarksFirst, lengths: Array) -> None:
         self.stream, self.lengths = stream, lengths
-        self._shift = 1 if eot == "append" else 0
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -67,13 +65,6 @@ class Documents:
         """Yields the number of a document, and the lengths of it and of those that follow."""
         for at in range(0, len(self.lengths), _BLOCK):
             yield at, self.lengths[at : at + _BLOCK]
-
-    def tokens_of(self, start: int, stop: int, mark: int) -> Array:
-        """Returns the tokens from `start`, where a document begins, to `stop`, as a view of the file if possible, but
-        with the mark of each document before it: if files have it after documents, the mark of the document before."""
-        if start or not self._shift:
-            return self.stream.slice(start - self._shift, stop - self._shift)
-        return numpy.append(numpy.array([mark], dtype=self.stream.dtype), self.stream.slice(0, stop - 1))
 
 
 def find_documents(stream: TokenStream, mark: int, eot: str, n_vocab: int, folder: str) -> Documents:
@@ -96,7 +87,7 @@ def find_documents(stream: TokenStream, mark: int, eot: str, n_vocab: int, folde
         file.flush()
         # An empty file cannot be mapped.
         found = numpy.memmap(file, dtype="u8", mode="r").view(numpy.ndarray) if file.tell() else numpy.empty(0, "u8")
-    return Documents(stream, found, eot)
+    return Documents(with_marks_first(stream, mark, eot), found)
 
 
 def _lengths(stream: TokenStream, mark: int, is_append: bool, n_vocab: int) -> Iterator[Array]:

@@ -149,9 +149,9 @@ class Shuffle:
 
     def _ids(self, block: _Block) -> Array:
         """Returns the ids of a block, with the mark of each document before it."""
-        documents, mark = self.documents[block.source][block.split], self.tok.eot_token
-        assert documents is not None and mark is not None
-        ids = documents.tokens_of(block.start, block.start + int(block.lengths.sum()), mark)
+        documents = self.documents[block.source][block.split]
+        assert documents is not None
+        ids = documents.stream.slice(block.start, block.start + int(block.lengths.sum()))
         return numpy.ascontiguousarray(ids, dtype=self.dtype)
 
     def _drawn(self, section: ShuffledSplit, block: _Block) -> Iterator[tuple[Array, Array]]:
