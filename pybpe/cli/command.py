@@ -82,7 +82,10 @@ class Command(argparse.ArgumentParser):
         examples, _, self.epilog = rest.partition("\n\n")
         self.description = description + title + examples
         name = self.prog.split()[-1]
-        self.set_defaults(parser=self, writes_tokenizer=name in ("train", "export", "prune"))
+        writes_tokenizer = name in ("train", "export", "prune")
+        self.set_defaults(
+            parser=self, writes_tokenizer=writes_tokenizer, may_be_folder=writes_tokenizer or name == "corpus"
+        )
         add(self)
 
     def commands(self, **more: Any) -> argparse._SubParsersAction[Command]:

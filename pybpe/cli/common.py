@@ -61,7 +61,7 @@ def check_call(args: argparse.Namespace) -> list[str]:
     replaced = _check_replaced(args, written)
     folders = {flag for it, role in args.parser.paths.items() if role == "writes folder" for flag in it.option_strings}
     for flag in written.keys() - folders:
-        check_writable(written[flag], args.writes_tokenizer and flag == "--output")
+        check_writable(written[flag], args.may_be_folder and flag == "--output")
     return replaced
 
 

@@ -15,7 +15,7 @@ from ..corpus.filters import VARIED, Filters
 from ..errors import ArgumentError
 from ..reading.inputs import ReadOptions
 from .command import Command
-from .common import call, list_of_skipped, named_output, report
+from .common import call, list_of_skipped, named_output, parse_bytes, report
 
 _PUBLISHED = ("gopher", "fineweb")
 
@@ -28,6 +28,7 @@ def add_corpus(command: Command) -> None:
       pybpe corpus mails.jsonl -o clean.jsonl --scrub-pii --normalize NFC
       pybpe corpus web -o clean.jsonl --languages zh,en --near-dedup 0.8 \\
           --min-chars 200 --max-digit-ratio 0.2 --report report.html
+      pybpe corpus web/*.parquet -o clean --format parquet --where "score > 3"
       pybpe corpus --print-filters gopher > mine.toml
       pybpe corpus web -o clean.jsonl --max-score my_module:toxicity=0.5
 
@@ -38,7 +39,9 @@ def add_corpus(command: Command) -> None:
     resume it.
     """
     command.files()
-    command.output("*.jsonl, *.jsonl.gz or *.jsonl.zst; - is stdout")
+    command.output("*.jsonl, *.jsonl.gz, *.jsonl.zst, *.parquet; or a folder for several files; - is stdout")
+    command.option("--format F", "of the files in a folder: jsonl.zst (default), jsonl.gz, jsonl or parquet")
+    command.option("--shard-bytes N", "the size at which a file in a folder ends (default: 256M)", parse_bytes)
     command.option("--report FILE", "write counts, histograms and samples to *.html or *.json", path="writes")
     with command.group("steps"):
         _add_steps(command)
@@ -56,6 +59,7 @@ def add_corpus(command: Command) -> None:
 
 
 def _add_steps(command: Command) -> None:
+    command.option("--where CONDITION", "keep records whose fields meet this, as in \"score > 3 and lang == 'en'\"")
     command.option("--normalize --normalizer N", "normalize text: NFC or NFKC", dest="normalizer")
     command.option("--languages L,L", "keep only these languages, such as zh,en")
     command.option("--min-confidence C", "minimum confidence in the language, 0 to 1", float, default=0.0)

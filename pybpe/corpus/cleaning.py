@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import shutil
-import zlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import accumulate, repeat
 from typing import Any
 
 from .. import _binding
 from .._lazy import Array, futures
-from ..arguments import chosen, counted, instance, param, refuse_unused, whole_number
-from ..errors import ArgumentError, file_errors, note, warn
+from ..arguments import chosen, instance, refuse_unused, whole_number
+from ..errors import note, warn
 from ..reading.documents import RecordNotes, SkippedRecords, check_list, list_name, remove_list
-from ..reading.files import stage
+from ..reading.files import Staged, stage
 from ..reading.input_file import check_has_text
 from ..reading.inputs import Inputs, ReadOptions, listed
 from ..reading.objects import given_inputs
-from ..reading.streams import sample_of, zstd_module
 from ..support.call_paths import check_paths
 from ..support.output_files import (
     give_name,
-    only_writer,
     output_file,
-    record_name,
-    remove_folder,
-    unfinished_folder,
-    write_through,
 )
 from ..support.parallel import RunOptions
 from ..support.task_results import Order, Result, task_folder, task_path
 from .decisions import NO_PARAGRAPHS, REASONS, Decisions, Part
 from .duplicates import without_paragraphs
 from .filters import Filters
+from .output import Target
 from .pii import KINDS
 from .reading import json_line, plan_tasks, text_of
 from .report import Report, Tally
@@ -45,13 +37,13 @@ from .running import fingerprint_of, run_tasks
 from .steps import Scorer, Steps, strings
 
 _LEAST_MEMORY = 10**6
-_SAMPLED = 1 << 16  # bytes
 
 
 def clean(
     inputs: Inputs,
     out: _binding.PathLike,
     *,
+    where: str | None = None,
     normalizer: str | None = None,
     filters: Filters | None = None,
     languages: Iterable[str] = (),
@@ -62,6 +54,8 @@ def clean(
     near_dedup: float | None = None,
     keep_near: bool = False,
     dedup_paragraphs: bool = False,
+    format: str | None = None,
+    shard_bytes: int | None = None,
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
@@ -84,9 +78,12 @@ def clean(
     Args:
         inputs: paths, URLs, folders or globs of text, JSON lines (.jsonl, .ndjson), parquet or Arrow, also compressed
             (.gz, .bz2, .xz, .zst), or "-" for standard input.
-        out: the output file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. Records keep their other fields or columns.
-            Times and decimal numbers of columns become strings. pybpe refuses values that JSON cannot hold, such as
-            bytes.
+        out: the output: a file (.jsonl, .jsonl.gz, .jsonl.zst or .parquet), or a folder, which gets files of about
+            equal size, part-000000.jsonl.zst and so on, and must have nothing else. Records keep their other fields or
+            columns. Times and decimal numbers of columns become strings. pybpe refuses values that JSON cannot hold,
+            such as bytes, and for parquet, fields that have values of different kinds.
+        where: a condition in SQL on the fields of records, such as "score > 3 and language == 'en'". Others are
+            dropped, and so are records that lack a field. See docs/corpus.md.
         normalizer: "NFC" or "NFKC".
         filters: limits on measured properties of the text.
         languages: ISO 639-1 codes of the languages to keep. Records get the fields "pybpe_language" and
@@ -102,6 +99,8 @@ def clean(
             in the field "pybpe_cluster", and `binarize(split_by="hash")` puts a cluster into one split.
         keep_near: keep near duplicates too, with their "pybpe_cluster".
         dedup_paragraphs: of identical paragraphs of at least 30 bytes, keep only the first in the corpus.
+        format: the format of the files in a folder: "jsonl.zst" (the default), "jsonl.gz", "jsonl" or "parquet".
+        shard_bytes: the size at which a file in a folder ends. None means 256 MB.
         documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
             lines), "line", or "jsonl" (JSON lines, whatever the file's name).
         text_key: the field of a JSON record, or the column, that holds the text. "doc.text" is the field "text" of an
@@ -132,7 +131,7 @@ def clean(
         MissingExtraError: a step needs a package that is not installed.
     """
     arguments = locals()
-    path = _checked_name(out)
+    target = Target.of(out, format, shard_bytes)
     instance("scorers", scorers, Iterable, "a list of (name, function, max_score)")
     pii = (KINDS if scrub_pii else ()) if isinstance(scrub_pii, bool) else strings("scrub_pii", scrub_pii)
     steps = chosen(
@@ -150,116 +149,72 @@ def clean(
         if not (dedup or near_dedup or dedup_paragraphs):
             refuse_unused("memory_limit", memory_limit, "no step finds duplicates")
     given = given_inputs(inputs)
-    list_path, found = steps.read.skipped or list_name(path), None
+    list_path, found = steps.read.skipped or list_name(os.path.normpath(target.path)), None
     if steps.read.skips and steps.read.skipped is None and not force:
         check_list(list_path)
-    check_paths({"out": [path], "skipped": [list_path]})
-    folder = unfinished_folder(output_file(path))
-    with only_writer(folder, temporary=True):
-        staged = stage(given, folder, steps.read, [path, list_path], columns=None)
-        real = os.path.realpath(path)
+    check_paths({"out": [target.path], "skipped": [list_path]})
+    with target.only_writer():
+        staged = stage(given, target.home, steps.read, [target.path, list_path], columns=None)
+        real = os.path.realpath(target.path)
         folders = given if isinstance(given, list) else []
         inside = next((each for each in folders if real.startswith(os.path.join(os.path.realpath(each), ""))), None)
         if inside is not None:
             told = "which this call reads: a call with another output refuses this folder then"
-            note(f"{path}: is in {inside}, {told}")
+            note(f"{target.path}: is in {inside}, {told}")
         tasks, described = plan_tasks(steps.kinds, staged)
-        record = _Record(path, _call_of(steps, described), repeats=bool(steps.scorers))
-        if not force and (made := record.made(list_path)) is not None:
-            remove_folder(folder)
-            return Report(made[0], steps.filters, near_dedup, made[1])
-        results_folder = task_folder(os.path.abspath(folder), fingerprint_of(steps))
+        call, asked = _call_of(steps, target, described), _asked(steps, target, staged)
+        if not force and (made := target.made(call, asked, bool(steps.scorers), list_path)) is not None:
+            target.clear()
+            return Report(Tally.from_json(made["tally"]), steps.filters, near_dedup, made["skipped"])
+        results_folder = task_folder(os.path.abspath(target.hidden), fingerprint_of(steps))
         orders = [Order(task, task_path(results_folder, each)) for task, each in zip(tasks, described)]
+        tally = Tally()
         try:
-            results = run_tasks(steps, orders, staged, folder, run)
-            if not any(result.header()["tally"]["documents"].get("in") for result in results):
+            results = run_tasks(steps, orders, staged, target.hidden, run)
+            headers = [result.header() for result in results]
+            if not any(header["tally"]["documents"].get("in") for header in headers):
                 check_has_text(staged.files, "documents to write")
+            steps.check_fields({name for header in headers for name in header["fields"]})
             decisions = Decisions(steps, results, run.memory_limit)
             if steps.read.skips:
-                found = _write_list(list_path, folder, results, staged.names)
-            tally, temporary = _write_output(path, folder, steps, decisions)
-            record.write(temporary, tally, found)
-            give_name(temporary, output_file(path))
+                found = _write_list(list_path, target.hidden, results, staged.names)
+
+            def parts() -> Iterator[_binding.Data]:
+                nonlocal tally
+                tally = Tally()
+                return _kept_parts(steps, decisions, tally)
+
+            target.write(parts, lambda: {"call": call, "asked": asked, "skipped": found, "tally": tally.to_json()})
             if not steps.read.skips:
                 remove_list(list_path)
         except BaseException:
             if not any(os.path.exists(order.path) for order in orders):  # there is nothing to resume from
-                shutil.rmtree(folder, ignore_errors=True)
+                target.clear()
             raise
-        remove_folder(folder)
+        target.clear()
     if not tally.documents["out"]:
-        warn(f"{path}: is empty, because no document was kept")
+        warn(f"{target.path}: is empty, because no document was kept")
     return Report(tally, steps.filters, near_dedup, found)
 
 
-def _call_of(steps: Steps, described: Sequence[bytes]) -> str:
+def _asked(steps: Steps, target: Target, staged: Staged) -> dict[str, Any]:
+    """Returns what a call asks for, in JSON values, by the names of parameters: see `differences`."""
+    found = {field.name: getattr(steps, field.name) for field in fields(steps)}
+    found |= {"filters": dict(steps.filters.limits()), "scorers": {it.name: it.max_score for it in steps.scorers}}
+    read = found.pop("read")
+    found |= {field.name: getattr(read, field.name) for field in fields(read)}
+    names = (staged.names.get(path, path) for path in staged.files.paths)
+    sizes = {"inputs": {name: [size] for name, size in zip(names, staged.files.sizes)}}
+    return {**found, "format": target.format, "shard_bytes": target.shard_bytes, **sizes}
+
+
+def _call_of(steps: Steps, target: Target, described: Sequence[bytes]) -> str:
     """Returns a hash of everything that the output depends on, except the code of scorers."""
-    digest = hashlib.sha256(f"{fingerprint_of(steps)} {steps.keep_near} {steps.read.on_error}".encode())
+    rest = (steps.keep_near, steps.read.on_error, target.format, target.shard_bytes)
+    digest = hashlib.sha256(f"{fingerprint_of(steps)} {rest}".encode())
     for task in described:
         digest.update(hashlib.sha256(task).digest())
     return digest.hexdigest()
-
-
-class _Record:
-    """How an output was made, in a hidden file next to it: the hash of the call, its report, and the size and a sample
-    of the output, which is another file if these differ. `repeats` says that an equal call does the work again."""
-
-    def __init__(self, out: str, call: str, repeats: bool) -> None:
-        self._out, self._call, self._repeats = output_file(out), call, repeats
-        self._path = os.path.join(os.path.dirname(self._out), record_name(os.path.basename(self._out)))
-
-    def made(self, list_path: str) -> tuple[Tally, dict[str, Any] | None] | None:
-        """Returns what happened to all documents, and to records that were skipped, if an equal call has made the
-        output; None if this call has to do the work. Raises ArgumentError if the output is another file."""
-        with suppress(FileNotFoundError), file_errors(self._out, "cannot be read"):
-            if not os.path.getsize(self._out):
-                return None
-            with suppress(FileNotFoundError, ValueError, KeyError, TypeError), open(self._path, "rb") as stream:
-                made = json.loads(stream.read())
-                is_same = made["output"] == _sample(self._out) and made["call"] == self._call
-                if is_same and self._repeats:
-                    return None
-                if is_same and (made["skipped"] is None or os.path.exists(list_path)):
-                    tally = Tally.from_json(made["tally"])
-                    note(f"{self._out}: already complete ({counted(tally.documents['out'], 'document')})")
-                    return tally, made["skipped"]
-            raise ArgumentError(
-                f"{self._out}: was not made by this call, with these inputs and settings: choose another output, or"
-                f" pass {param(force=True)}"
-            )
-        return None
-
-    def write(self, output: str, tally: Tally, skipped: dict[str, Any] | None) -> None:
-        """Writes the record of an output that still has another name. (If it came after, a kill between the two would
-        leave an output that no call may replace.)"""
-        made = {"call": self._call, "output": _sample(output), "skipped": skipped, "tally": tally.to_json()}
-        write_through(os.path.join(os.path.dirname(output), "made"), self._path, json.dumps(made).encode())
-
-
-def _sample(path: str) -> list[object]:
-    """Returns the size of a file, and a hash of parts of it."""
-    with file_errors(path, "cannot be read"):
-        size = os.path.getsize(path)
-    return [size, sample_of(path, size, _SAMPLED).hex()]
-
-
-def _checked_name(path: _binding.PathLike) -> str:
-    """Returns the path. Raises ArgumentError unless its name ends in a known format."""
-    name = _binding.path_text(path)
-    if not name.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".ndjson")):
-        raise ArgumentError(f"{name}: the output is JSON lines: name it .jsonl, .jsonl.gz or .jsonl.zst")
-    if os.path.isdir(name):
-        raise ArgumentError(f"{name}: this is a folder; give the name of a file")
-    _compressor(name)
-    return name
-
-
-def _compressor(name: str) -> Any:
-    if name.endswith(".gz"):
-        return zlib.compressobj(wbits=31)  # a gzip header without a timestamp: equal texts give equal bytes
-    if name.endswith(".zst"):
-        return zstd_module(name).ZstdCompressor()
-    return None
 
 
 def _write_list(path: str, folder: str, results: Sequence[Result], names: Mapping[str, str]) -> dict[str, Any]:
@@ -274,21 +229,12 @@ def _write_list(path: str, folder: str, results: Sequence[Result], names: Mappin
     return {**records.finish(path), "file": path}
 
 
-def _write_output(path: str, folder: str, steps: Steps, decisions: Decisions) -> tuple[Tally, str]:
-    """Writes the output file in a folder. Returns what happened to all documents, and the path of the file."""
-    tally = Tally()
+def _kept_parts(steps: Steps, decisions: Decisions, tally: Tally) -> Iterator[_binding.Data]:
+    """Yields the lines of the documents that are kept. Adds what happened to all of them to a tally."""
     names = repeat(None) if steps.near_dedup is None else decisions.cluster_names()
-    # A kill leaves nothing next to the output except the folder, which a later run removes.
-    temporary = os.path.join(folder, os.path.basename(path))
-    compressor = _compressor(path)
-    with _binding.Output(temporary) as output:
-        for part, clusters in zip(decisions.parts(), names):
-            tally.add(Tally.from_json(part.result.header()["tally"]))
-            lines = _kept_lines(part, clusters, steps.read.text_key, tally)
-            output.write(lines if compressor is None else compressor.compress(lines))
-        if compressor is not None:
-            output.write(compressor.flush())
-    return tally, temporary
+    for part, clusters in zip(decisions.parts(), names):
+        tally.add(Tally.from_json(part.result.header()["tally"]))
+        yield _kept_lines(part, clusters, steps.read.text_key, tally)
 
 
 def _kept_lines(part: Part, clusters: Array | None, key: str, tally: Tally) -> _binding.Data:

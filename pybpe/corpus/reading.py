@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import reduce
+from itertools import compress
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -47,11 +48,13 @@ def plan_tasks(kinds: Kinds, staged: Staged) -> tuple[list[Task], list[bytes]]:
 class DocumentBatch(NamedTuple):
     """Some documents."""
 
-    texts: _binding.Strings  # the texts, which are not empty, in valid UTF-8
+    texts: _binding.Strings  # the texts that are selected, which are not empty, in valid UTF-8
     lines: _binding.Strings  # the record of each, with a newline
     size: int  # the number of bytes that were read
     notes: RecordNotes  # the records that were read
     doubt: str | None  # a warning about the first file of the task that is not UTF-8
+    others: _binding.Strings  # the texts of records that are not selected
+    fields: Collection[str]  # which of the fields that the condition names were found
 
 
 def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[DocumentBatch]:
@@ -60,28 +63,40 @@ def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[DocumentBatc
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
         doubt = None if doubted else piece.doubt()
         doubted = doubted or doubt is not None
-        yield DocumentBatch(*_documents(piece, kinds, no_cluster), piece.size, piece.notes, doubt)
+        texts, lines, kept = _documents(piece, kinds, no_cluster)
+        fields: Collection[str] = () if kinds.where is None else kinds.where.names
+        if kinds.where is not None and kept is None:
+            kept, fields = kinds.where.of_records(map(json.loads, lines.list()))
+        others: list[bytes] = []
+        if kept is not None and not all(kept):
+            others = [text for text, is_kept in zip(texts.list(), kept) if not is_kept]
+            texts, lines = (_binding.Strings(list(compress(some.list(), kept))) for some in (texts, lines))
+        yield DocumentBatch(texts, lines, piece.size, piece.notes, doubt, _binding.Strings(others), fields)
 
 
-def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.Strings, _binding.Strings]:
-    """Returns the texts of a piece, and their records."""
+def _documents(
+    piece: Piece, kinds: Kinds, no_cluster: bool
+) -> tuple[_binding.Strings, _binding.Strings, list[bool] | None]:
+    """Returns the texts of a piece, their records, and which rows are selected, if that is known already."""
     key, data, notes = kinds.read.text_key, piece.data, piece.notes
     if piece.kind == "jsonl":
         assert isinstance(data, memoryview)  # no other kind of texts has records
         if (found := _binding.read_records(data, key, no_cluster)) is not None:
             notes.end, notes.records, notes.lines = notes.start + len(data), found.records, found.line_ends
-            return found.texts, found.lines
+            return found.texts, found.lines, None
         pairs = [(utf8(record[key]), line) for record, line in records(data, key, notes) if record[key]]
         without = CLUSTER if no_cluster else None
         lines = [json_line(line, {key: text.decode()}, without) for text, line in pairs]
-        return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines)
+        return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines), None
     if not isinstance(data, memoryview) and data.fields:
         rows = [(text.decode("utf-8", "replace"), fields) for text, fields in data.records()]
+        kept = [bool(fields) for _, fields in rows] if kinds.where is not None else None
         for text, fields in rows:
-            *outer, last = field_path(fields, key) or (key,)
-            reduce(lambda value, name: value[name], outer, fields)[last] = text
+            if fields:
+                *outer, last = field_path(fields, key) or (key,)
+                reduce(lambda value, name: value[name], outer, fields)[last] = text
         lines = [record_line(piece.path, fields, CLUSTER if no_cluster else None) for _, fields in rows]
-        return _binding.Strings([text.encode() for text, _ in rows]), _binding.Strings(lines)
+        return _binding.Strings([text.encode() for text, _ in rows]), _binding.Strings(lines), kept
     with lent_divider(kinds, b"", _ONE_SPLIT) as divider:
         is_whole = add_documents(divider, piece)
         assert is_whole  # only JSON lines need Python
@@ -91,7 +106,7 @@ def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.S
         texts = _binding.Strings([text.decode("utf-8", "replace").encode() for text in texts.list()])
         made = _binding.write_records(texts, name)
         assert made is not None  # all are UTF-8 now
-    return texts, made
+    return texts, made, None
 
 
 def text_of(line: _binding.Data, key: str) -> str:

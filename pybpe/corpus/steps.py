@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from ..reading.documents import CLUSTER, Kinds
 from ..reading.inputs import ReadOptions
 from .filters import Filters
 from .pii import check_kinds
+from .where import Where
 
 DEDUP = ("exact", "normalized")
 LANGUAGE, CONFIDENCE = "pybpe_language", "pybpe_language_confidence"  # the fields that records get
@@ -91,6 +92,7 @@ class Steps:
     installed."""
 
     read: ReadOptions
+    where: str | None
     normalizer: str | None
     filters: Filters
     languages: tuple[str, ...]
@@ -103,7 +105,7 @@ class Steps:
     dedup_paragraphs: bool
 
     def __post_init__(self) -> None:
-        self.kinds  # noqa: B018  refuses what cannot separate documents
+        self.kinds  # noqa: B018  refuses what cannot separate documents, and what is no condition
         check_normalizer(self.normalizer)
         instance("filters", self.filters, Filters, "corpus.Filters, such as Filters.gopher()")
         self._check_languages()
@@ -136,8 +138,15 @@ class Steps:
 
     @property
     def kinds(self) -> Kinds:
-        """How documents are separated."""
-        return Kinds(self.read, END_OF_TEXT, columns=None)
+        """How documents are separated, and which rows are selected."""
+        where = None if self.where is None else Where(self.where)
+        return Kinds(self.read, END_OF_TEXT, columns=None, where=where)
+
+    def check_fields(self, found: Collection[str]) -> None:
+        """Raises ArgumentError unless some record has each of the fields that the condition names."""
+        for name in Where(self.where).names if self.where is not None else ():
+            if name not in found:
+                raise ArgumentError(f"{param(where=self.where)}: no record has the field {name!r}")
 
 
 def strings(name: str, values: Iterable[str]) -> tuple[str, ...]:

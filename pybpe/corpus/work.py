@@ -35,8 +35,8 @@ class Work:
         """Yields a task's results in the form of task_results.py, in parts: lines, and for each the data for finding
         duplicates. There is a result for each _RESULT_BYTES, because a compressed file is one task, however long its
         text is."""
-        found = _Found(self.steps)
-        for batch in batches(order.task, self.steps.kinds, no_cluster=self.steps.near_dedup is not None):
+        found, kinds = _Found(self.steps), self.steps.kinds
+        for batch in batches(order.task, kinds, no_cluster=self.steps.near_dedup is not None):
             found.note(batch)
             if len(batch.texts):
                 self._batch(batch, found)
@@ -131,6 +131,7 @@ class _Found:
         self.tally = Tally()
         self.size = 0  # of the result in bytes, approximately
         self._read: dict[str, Any] = {"read": 0, "doubts": [], "notes": []}
+        self._fields: set[str] = set()  # those that the condition names and some record has
         self._documents = 0
         self._bands: list[Array] = []
         names = ("digests", "only", "bands", "signatures", "paragraph_counts", "paragraphs", "sizes", "lines")
@@ -139,6 +140,11 @@ class _Found:
     def note(self, batch: DocumentBatch) -> None:
         """Notes the documents that were read for a batch."""
         self._read["read"] += batch.size
+        self._fields.update(batch.fields)
+        for name in ("in", "where"):
+            self.tally.count(name, len(batch.others), len(batch.others.data))
+        for text in batch.others.list():
+            self.tally.sample("where", text.decode())
         if batch.doubt is not None:
             self._read["doubts"].append(batch.doubt)
         if batch.notes.end:  # there were records
@@ -175,4 +181,5 @@ class _Found:
         if self._bands:
             self._sections["bands"] = [numpy.concatenate(self._bands, axis=1).data]
         header = {"tally": self.tally.to_json(), "documents": self._documents, **self._read}
+        header["fields"] = sorted(self._fields)
         return packed(header, self._sections)

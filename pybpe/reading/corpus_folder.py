@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import ArgumentError, FormatError, file_error, file_errors, warn
-from ..support.output_files import FOLDER, record_name
+from ..support.output_files import CLEANED, FOLDER, PARTS, record_name
 from .inputs import first_of
 
 _LOST = "lost+found"  # a folder of the file system that only the superuser can read; it has no text
@@ -99,7 +99,7 @@ def corpus_of(places: Iterable[Place]) -> Found:
                 continue
             to = found.own if name in own else found.spare if name.lower().endswith(_SPARE) else kept
             to.append(prefix + name)
-            if to is kept and record_name(name) in all_names:
+            if to is kept and not all_names.isdisjoint((record_name(name), CLEANED)):
                 found.cleaned.append(prefix + name)
     kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
     return Found(kept, *map(sorted, found[1:]))
@@ -157,6 +157,8 @@ def _places(folder: str, outputs: Collection[str]) -> Iterator[Place]:
                     (links if entry.is_symlink() else waiting).append(entry.path)
             elif os.path.isfile(entry.path) or not os.path.exists(entry.path):  # a link to nothing: opening it raises
                 place.names.append(name)
+        if FOLDER in place.folders and os.path.isdir(os.path.join(path, FOLDER, PARTS)):
+            raise ArgumentError(f"{path}: the `pybpe corpus` that writes to this folder has not ended: run it again")
         yield place
     away = [link for link in sorted(links) if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
     if away:

@@ -74,12 +74,17 @@ class Kinds:
             "file" if the tokenizer has no end of text.
         mark: the tokenizer's end of text; None if it has none.
         columns: the columns of rows that are read besides the text; None for all.
+        where: which records are selected (see corpus/where.py); None for all.
     """
 
     def __init__(
-        self, read: ReadOptions, mark: str | None = None, columns: Collection[str] | None = (CLUSTER,)
+        self,
+        read: ReadOptions,
+        mark: str | None = None,
+        columns: Collection[str] | None = (CLUSTER,),
+        where: Any = None,
     ) -> None:
-        self.read, self.mark, self.columns = read, mark, columns
+        self.read, self.mark, self.columns, self.where = read, mark, columns, where
         if read.documents == "special" and mark is None:
             raise ArgumentError(
                 f"{param(documents='special')}: the tokenizer has no end of text to separate documents: {name_it()}"

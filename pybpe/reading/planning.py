@@ -391,7 +391,8 @@ def _small_pieces(files: SmallFiles, planned: Range, kinds: Kinds) -> Iterator[P
 
 
 def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
-    rows, kind = open_rows(file, kinds.read.text_key, kinds.columns), kinds.kind(file)
+    select = None if kinds.where is None else kinds.where.of_batch
+    rows, kind = open_rows(file, kinds.read.text_key, kinds.columns, select), kinds.kind(file)
     joined = list[Range]()
     for each in ranges:  # row groups may be small
         if joined and (joined[-1].end, joined[-1].split) == (each.start, each.split):

@@ -30,14 +30,16 @@ Result = TypeVar("Result")
 
 _Part = tuple[memoryview, memoryview]  # bytes, and 64-bit numbers: text i is data[offsets[i] : offsets[i + 1]]
 
+Select = Callable[[Any], Sequence[bool]]
+
 
 class Texts:
     """The texts of some rows, in the memory of Arrow, or of small files: `parts` in order, each with at least one.
 
     Attributes:
         parts: the texts.
-        fields: the values of other columns for each text, in the order of the columns, where the text is None; empty
-            if no other columns were read.
+        fields: the values of other columns for each text, in the order of the columns, where the text is None. Empty
+            for a row that is not selected, and empty as a whole if no other columns were read.
     """
 
     def __init__(self, parts: Sequence[_Part], fields: Sequence[dict[str, Any]] = ()) -> None:
@@ -66,6 +68,7 @@ class RowFile:
         file: the file.
         text_key: the column of the texts.
         also: the names of other columns to read, if the file has them; None for all.
+        select: returns which rows of a record batch are selected; None if all are.
 
     Raises:
         FormatError: the file is damaged, or has no text column with that name.
@@ -73,11 +76,14 @@ class RowFile:
 
     kind = "parquet"  # for errors
 
-    def __init__(self, file: InputFile, text_key: str, also: Collection[str] | None = ()) -> None:
+    def __init__(
+        self, file: InputFile, text_key: str, also: Collection[str] | None = (), select: Select | None = None
+    ) -> None:
         if file.size is None:
             raise file_error(errno.ESPIPE, f"{file.location}: {self.kind} cannot be read from a stream: copy it first")
         file.check_now()
         self._input, self._path, self._key, self._also = file, file.location, text_key, also
+        self._select = select
         self._names: list[str] = []  # of the columns to read, if these are not only the texts
         self._place: tuple[str, ...] = (text_key,)  # the names that lead to the texts, from the column's on
 
@@ -129,7 +135,7 @@ class RowFile:
                 some = self._checked(some.append_column, self._key, self._texts_in(some))
             for at, each in self._decoded(some) if len(some) else ():
                 column = each.column(each.schema.get_field_index(self._key))
-                yield first + at, self._part(column, first + at, nulls), self._fields(each)
+                yield first + at, self._part(column, first + at, nulls), self._selected(each)
 
     def _texts_in(self, batch: Any) -> Any:
         """Returns the texts of a batch as it was read. Where an object that has a text is null, so is the text."""
@@ -153,6 +159,16 @@ class RowFile:
         for at in range(0, len(batch), step := max(1, PIECE_BYTES // longest)):
             part = batch.slice(at, step)
             yield at, self._checked(part.set_column, place, name, self._checked(part.column(place).dictionary_decode))
+
+    def _selected(self, batch: Any) -> list[dict[str, Any]]:
+        """Returns what `_fields` does for the rows that are selected, and {} for others."""
+        if self._select is None:
+            return self._fields(batch)
+        import pyarrow
+
+        kept = self._select(batch)
+        found = iter(self._fields(self._checked(batch.filter, pyarrow.array(kept))))
+        return [next(found) if is_kept else {} for is_kept in kept]
 
     def _fields(self, batch: Any) -> list[dict[str, Any]]:
         """Returns the values of the other columns of each row."""
@@ -197,7 +213,7 @@ class RowFile:
         wanted = names if self._also is None else [name for name in names if name == column or name in self._also]
         if twice := next((name for name in (column, *wanted) if names.count(name) > 1), None):
             raise FormatError(f"{path}: {names.count(twice)} columns are named {twice!r}: rename all but one")
-        self._names = list(wanted) if wanted != [column] or (place[1:] and self._also is None) else []
+        self._names = list(wanted) if wanted != [column] or ((place[1:] or self._select) and self._also is None) else []
         found = reduce(lambda value, name: value[name], place, types)
         kind = "fields" if isinstance(found, dict) else str(found)
         if kind.startswith("dictionary<"):  # as of a categorical column
@@ -293,9 +309,11 @@ class RowGroups(RowFile):
 
     kind = "a parquet file"
 
-    def __init__(self, file: InputFile, text_key: str, also: Collection[str] | None = ()) -> None:
+    def __init__(
+        self, file: InputFile, text_key: str, also: Collection[str] | None = (), select: Select | None = None
+    ) -> None:
         self._parquet = pyarrow_parquet(file.location)
-        super().__init__(file, text_key, also)
+        super().__init__(file, text_key, also, select)
         self._file = self._open()
         schema, metadata = self._file.schema_arrow, self._file.metadata
         self._check_schema(schema)
@@ -384,9 +402,11 @@ class ArrowStream(RowFile):
 
     kind = "an Arrow file"
 
-    def __init__(self, file: InputFile, text_key: str, also: Collection[str] | None = ()) -> None:
+    def __init__(
+        self, file: InputFile, text_key: str, also: Collection[str] | None = (), select: Select | None = None
+    ) -> None:
         import_pyarrow(file.location, "Arrow")
-        super().__init__(file, text_key, also)
+        super().__init__(file, text_key, also, select)
         with self._open() as reader:
             self._check_schema(reader.schema)
             self._fields_read = list(map(reader.schema.get_field_index, self._names or [self._place[0]]))
@@ -429,6 +449,8 @@ class ArrowStream(RowFile):
                 row += len(batch)
 
 
-def open_rows(file: InputFile, text_key: str, also: Collection[str] | None = ()) -> RowFile:
+def open_rows(
+    file: InputFile, text_key: str, also: Collection[str] | None = (), select: Select | None = None
+) -> RowFile:
     """Opens a file of rows: see RowFile. Raises MissingExtraError if pyarrow is not installed."""
-    return (RowGroups if file.form == "parquet" else ArrowStream)(file, text_key, also)
+    return (RowGroups if file.form == "parquet" else ArrowStream)(file, text_key, also, select)

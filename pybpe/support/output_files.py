@@ -48,6 +48,9 @@ def record_name(name: str) -> str:
     return _hidden(name, "made")
 
 
+CLEANED = ".corpus.made"  # the same in a folder that `corpus.clean` filled
+
+
 def _hidden(name: str, ending: str) -> str:
     hidden = f".{name}.{ending}"
     if len(os.fsencode(hidden)) > _LONGEST_NAME:
@@ -129,6 +132,14 @@ def remove_entry(path: str) -> None:
     shutil.rmtree(gone)
 
 
+def remove_work(folder: str) -> None:
+    """Removes the work of a run that has ended, finished or given up."""
+    hidden = os.path.join(folder, FOLDER)
+    with file_errors(hidden, "cannot be removed"):
+        for name in sorted(set(os.listdir(hidden)) - {LOCK}):
+            remove_entry(os.path.join(hidden, name))
+
+
 def remove_others(folder: str, pattern: str, keep: Collection[str]) -> None:
     """Removes the files of a folder whose names match a glob pattern, except those with these names. Otherwise, readers
     would mistake files that an earlier run left for files of this run."""
@@ -148,6 +159,7 @@ def remove_others(folder: str, pattern: str, keep: Collection[str]) -> None:
 FOLDER = ".pybpe-unfinished"  # inside an output folder; holds unfinished files and the lock
 STAGED = "input-"  # the prefix of what is made before the log: copied inputs
 LOCK = "input-lock"  # begins with STAGED, because a new run keeps such files: see tokens/run.py
+PARTS = "parts"  # there, too: the output of `corpus.clean` whose files are getting their names
 _TRIES = 100  # a lock file disappears between opening and locking only if another writer ends at that moment
 _held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks that this process's threads hold
 

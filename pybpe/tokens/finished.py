@@ -31,10 +31,9 @@ from ..reading.streams import file_sha256, sample_of
 from ..support import platform
 from ..support.output_files import (
     FOLDER,
-    LOCK,
     make_folder,
-    remove_entry,
     remove_file,
+    remove_work,
 )
 from ..support.replacing import differences
 from ..support.task_results import hashed, size_of
@@ -196,14 +195,6 @@ def finish_publishing(folder: str) -> None:
     rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
     if os.path.isdir(aside) and os.path.exists(os.path.join(rows, manifest_name(rows))):
         publish(folder)
-
-
-def remove_work(folder: str) -> None:
-    """Removes the work of a run that has ended, finished or given up."""
-    hidden = os.path.join(folder, FOLDER)
-    with file_errors(hidden, "cannot be removed"):
-        for name in sorted(set(os.listdir(hidden)) - {LOCK}):
-            remove_entry(os.path.join(hidden, name))
 
 
 def is_as_recorded(folder: str, record: ShardRecord | FileRecord) -> bool:

@@ -50,12 +50,12 @@ from ..reading.documents import SkippedRecords, check_list, headers_if_done, tak
 from ..reading.files import Corpus
 from ..reading.input_file import check_has_text
 from ..reading.splits import SPLIT_NAMES
-from ..support.output_files import give_name, make_folder, remove_entry, write_all
+from ..support.output_files import give_name, make_folder, remove_entry, remove_work, write_all
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
 from ..support.task_results import Order, Section, results_in, task_folder, task_path, write_results
 from .dataset_options import ArrayOptions, Layout
-from .finished import TOKENIZER_NAMES, publish, remove_work, replaced_files
+from .finished import TOKENIZER_NAMES, publish, replaced_files
 from .formats import write_offsets
 from .manifest import ROWS, Manifest, Records, ShardRecord, record_file
 from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length

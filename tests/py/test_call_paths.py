@@ -18,8 +18,8 @@ from pybpe.support.call_paths import check_paths
 # Flags and arguments with a text as value, but not the path of a file.
 NO_PATHS = set(
     "--eot --name --splits --pattern --normalizer --special-token --end-of-text --encoding --text-key --dask"
-    " --dtype --format --documents --split-by --packing --pad --on-error --special-ids --tie-break --parity-per"
-    " --languages --filters --max-score --depth"
+    " --dtype --format --where --documents --split-by --packing --pad --on-error --special-ids --tie-break --parity-per"
+    " --languages --max-score --depth"
     " --separator".split()
 )
 

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,11 +16,12 @@ from typing import Any
 
 import pytest
 from commands import refusal
-from corpora import Twice, documents, jsonl, records
+from corpora import Twice, content, documents, jsonl, records
+from killed import run_and_die
 
 import pybpe
 from pybpe.cli import main
-from pybpe.corpus import Filters, clean, cleaning, decisions
+from pybpe.corpus import Filters, clean, cleaning, decisions, output
 from pybpe.corpus.duplicates import normalized, without_paragraphs
 from pybpe.errors import ArgumentError, PybpeWarning
 from pybpe.reading import planning
@@ -374,6 +376,64 @@ def test_a_finished_call_is_complete(web: Path, caplog: pytest.LogCaptureFixture
     assert main(words) == 2
     assert main([*words, "--force"]) == 0
     assert main(words) == 0
+
+
+def test_a_folder_of_several_files(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = cleaned(web, "whole.jsonl", workers=1)[0]
+    more: Any = {"format": "jsonl", "shard_bytes": 20_000}
+    reports = [
+        clean(web, web.with_name(name), **GIVEN, **more, workers=n).to_json() for name, n in (("a", 1), ("b", 2))
+    ]
+    files = [{path.name: path.read_bytes() for path in sorted(web.with_name(name).glob("part-*"))} for name in "ab"]
+    assert b"".join(files[0].values()) == whole and len(files[0]) > 3
+    assert files[0] == files[1] and reports[0] == reports[1]
+    assert pybpe.count_words(web.with_name("a")) == pybpe.count_words(web.with_name("whole.jsonl"))
+    assert clean(web, web.with_name("a"), **GIVEN, **more).to_json() == reports[0]
+    with pytest.raises(ArgumentError, match="This call has shard_bytes 30000 instead of 20000: choose another"):
+        clean(web, web.with_name("a"), **GIVEN, **{**more, "shard_bytes": 30_000})
+    clean(web, web.with_name("a"), **GIVEN, force=True)
+    assert sorted(content(web.with_name("a"))) == [".corpus.made", "part-000000.jsonl.zst"]
+    web.with_name("a").joinpath("notes.txt").write_text("mine")
+    with pytest.raises(ArgumentError, match="has something else, such as notes.txt: name another folder"):
+        clean(web, web.with_name("a"), **GIVEN, force=True)
+    for out, given, message in (
+        ("x.txt", {}, "name it .jsonl.zst, .jsonl.gz, .jsonl, .parquet, or name a folder"),
+        ("x.jsonl", {"format": "jsonl"}, "format='jsonl' has no effect: the name of a file has its format"),
+        ("x", {"format": "csv"}, "format must be one of"),
+        ("x", {"shard_bytes": 0}, "shard_bytes must be at least 1"),
+    ):
+        with pytest.raises(ArgumentError, match=re.escape(message)):
+            clean(web, web.with_name(out), **given)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        calls = iter([output.give_name] * 2)
+        patch.setattr(output, "give_name", lambda *given: next(calls, interrupted)(*given))
+        clean(web, web.with_name("b"), **GIVEN, **{**more, "shard_bytes": 30_000}, force=True)
+    with pytest.raises(ArgumentError, match="the `pybpe corpus` that writes to this folder has not ended"):
+        pybpe.count_words(web.with_name("b"))
+    clean(web, web.with_name("b"), **GIVEN, **{**more, "shard_bytes": 30_000})
+    clean(web, web.with_name("c"), **GIVEN, **{**more, "shard_bytes": 30_000})
+    files = [{path.name: path.read_bytes() for path in web.with_name(name).glob("part-*")} for name in "bc"]
+    assert files[0] == files[1]
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("out", ["out.jsonl", "out"])
+def test_a_kill_at_any_access_to_the_disk(web: Path, out: str) -> None:
+    more: Any = {"workers": 1, **({"format": "jsonl", "shard_bytes": 20_000} if out == "out" else {}), **GIVEN}
+    clean(web, web.with_name(f"whole-{out}"), **more)
+    for point in range(200):
+        if not run_and_die(point, clean, web, web.with_name(out), **more):
+            break
+        clean(web, web.with_name(out), **more)
+        places = [web.with_name(name) for name in (f"whole-{out}", out)]
+        found = [content(place) if out == "out" else place.read_bytes() for place in places]
+        assert found[0] == found[1], point
+        shutil.rmtree(places[1]) if out == "out" else places[1].unlink()
+    assert 5 < point < 199
 
 
 class Dying(ProcessPoolExecutor):

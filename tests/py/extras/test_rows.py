@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import random
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ import numpy
 import pytest
 
 pyarrow = pytest.importorskip("pyarrow")
-from corpora import EOT, SPLITS, documents, small_tokenizer, tokens_of  # noqa: E402
+from corpora import EOT, SPLITS, documents, records, small_tokenizer, tokens_of  # noqa: E402
 from pyarrow import dataset, feather, parquet  # noqa: E402
 from reference.dataset import streams  # noqa: E402
 from test_bombs import limited  # noqa: E402
@@ -27,7 +28,7 @@ from texts import chinese, english  # noqa: E402
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.corpus import clean  # noqa: E402
-from pybpe.errors import FileError, FormatError, PybpeWarning  # noqa: E402
+from pybpe.errors import Error, FileError, FormatError, PybpeWarning  # noqa: E402
 from pybpe.loading import DocumentRows  # noqa: E402
 from pybpe.reading import rows as row_reading  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
@@ -329,6 +330,87 @@ def test_a_text_in_a_struct_or_a_dictionary_is_read_as_in_json_lines(tok: pybpe.
     assert all(each == found[0] for each in found)
     with pytest.raises(FormatError, match="the column 'doc.in' holds fields, expected string"):
         pybpe.count_words(tmp_path / "2a.parquet", text_key="doc.in")
+
+
+@pytest.mark.slow
+def test_a_condition_selects_what_pyarrow_selects(tmp_path: Path) -> None:
+    """In every kind of file, with any number of workers. NaN and null are no values."""
+    pytest.importorskip("duckdb")
+    rng = random.Random(5)
+    count = 500
+    table = {
+        "text": [f"text {i} " * rng.randrange(1, 9) for i in range(count)],
+        "score": [rng.choice([None, rng.random() * 6]) for _ in range(count)],
+        "lang": pyarrow.array([rng.choice(["en", "zh", None]) for _ in range(count)]).dictionary_encode(),
+        "meta": [{"n": i, "tags": ["a"] * (i % 2)} for i in range(count)],
+    }
+    conditions = {
+        "score > 3 and lang == 'en'": lambda row: (row["score"] or 0) > 3 and row["lang"] == "en",
+        "meta.n % 7 = 0 or score is null": lambda row: row["meta"]["n"] % 7 == 0 or row["score"] is None,
+        "list_contains(meta.tags, 'a') and text like '%9%'": lambda row: row["meta"]["tags"] and "9" in row["text"],
+    }
+    for condition, right in conditions.items():
+        wanted = [row for row in pyarrow.table(table).to_pylist() if right(row)]
+        for number, name in enumerate(("a.jsonl", "a.parquet", "a.feather")):
+            path = written(tmp_path / name, table)
+            found = []
+            for workers in (1, 2) if "score >" in condition else (1,):
+                out = tmp_path / f"{number}-{workers}.parquet"
+                report = clean(path, out, where=condition, workers=workers, force=True)
+                assert (report.documents_in, report.documents_out) == (count, len(wanted))
+                assert report.dropped == {"where": count - len(wanted)}
+                found.append(out.read_bytes())
+            assert found[0] == found[-1] and parquet.read_table(out).to_pylist() == wanted, (condition, name)
+    nan = {"text": ["a", "b", "c"], "score": [float("nan"), 1.0, 5.0], "at": pyarrow.array([1, 2, 3], "timestamp[ns]")}
+    written(tmp_path / "nan.parquet", nan)
+    clean(tmp_path / "nan.parquet", tmp_path / "nan.jsonl", where="score > 3 and \"at\" > TIMESTAMP '1970-01-01'")
+    assert [record["text"] for record in records(tmp_path / "nan.jsonl")] == ["c"]
+
+
+@pytest.mark.parametrize(
+    "condition, message",
+    [
+        ("score > ", "syntax error"),
+        ("x in (select 1)", "subquery is not about the fields of one record"),
+        ("read_text('/etc/passwd') = 'x'", "read_text is not about"),
+        ("random() > 0.5", "random is not about"),
+        ("count(*) > 1", "count_star is not about"),
+        ("scores > 3", "no record has the field 'scores'"),
+        ("score", "is not a condition, but has values of the kind"),
+        ("text > 3", "Cannot compare values"),
+        ("mixed = 'a'", "the field 'mixed' has values of different kinds"),
+    ],
+)
+def test_what_is_no_condition(tmp_path: Path, condition: str, message: str) -> None:
+    pytest.importorskip("duckdb")
+    (tmp_path / "a.jsonl").write_text('{"text": "a", "score": 1, "mixed": 1}\n{"text": "b", "mixed": "a"}\n')
+    with pytest.raises(Error, match=message):
+        clean(tmp_path / "a.jsonl", tmp_path / "out.jsonl", where=condition)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_records_become_columns_of_parquet(tmp_path: Path) -> None:
+    """Without a loss, or the call is refused."""
+    lines = [
+        {"text": "a", "n": 1, "at": "2020-01-01 00:00:00", "big": 2**62 + 1, "x": {"y": [1]}},
+        {"text": "b\n", "n": 0.5, "at": "soon", "x": {"z": None, "y": []}},
+        {"text": "c", "n": None, "at": None, "only": True},
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    clean(tmp_path / "a.jsonl", tmp_path / "out", format="parquet")
+    full = [{"n": None, "at": None, "big": None, "x": None, "only": None} | line for line in lines]
+    for line in full:
+        line["x"] = line["x"] and {"y": line["x"]["y"], "z": None}
+    assert parquet.read_table(tmp_path / "out").to_pylist() == full
+    for other, number in (({"n": "x"}, 0), ({"n": 2**64}, 1), ({"n": 2**53 + 1}, 2), ({"x": 5}, 3), ({"x": {}}, 4)):
+        (tmp_path / "b.jsonl").write_text(
+            '{"text": "a", "n": 0.5, "x": {"y": 1}}\n' + json.dumps({"text": "b", **other})
+        )
+        if number == 4:
+            clean(tmp_path / "b.jsonl", tmp_path / "4.parquet")
+            continue
+        with pytest.raises(FormatError, match="do not fit in columns of parquet .*: choose JSON lines"):
+            clean(tmp_path / "b.jsonl", tmp_path / f"{number}.parquet")
 
 
 @pytest.mark.parametrize("field", ["cluster", "pybpe_cluster"])
