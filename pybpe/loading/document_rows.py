@@ -7,6 +7,12 @@ no files.
 
 The rows of a window depend only on the place where it begins, and on the options. So a state has this place, and how
 many rows of the window have been taken: to resume, one task is read again, and the window is packed again.
+
+Another number of processes can go on from the states of all. What each of them has left of its epoch is a part, which
+one of the new processes reads to its end. So no document of an epoch is read twice, and none is left out:
+
+    2 processes, in epoch 1      0: part 0 of 2, from a place on     1: part 1 of 2, from a place on
+    3 processes go on            0: part 0, then epoch 2, 0 of 3     1: part 1, then epoch 2     2: epoch 2, 2 of 3
 """
 
 from __future__ import annotations
@@ -41,17 +47,26 @@ from .torch_data import this_process, torch_class
 
 METHODS = ("fill", "cut")
 _TASKS = 1024  # in a corpus, unless they would be smaller than a piece, or larger than binarize's
+_MOST_APART = 1 << 16  # epochs of the processes of a run
 _LEAST_TASKS = 16  # for each process. If there are fewer, every process reads all, and takes every n-th document
 
 
 class RowPlace(NamedTuple):
-    """A place in the documents of one process: the epoch, the number of a task in its order, and of an id of the task,
-    where a window begins, and how many rows of the window have been taken."""
+    """A place in the part of an epoch that one process reads."""
 
-    epoch: int = 0
-    task: int = 0
+    epoch: int
+    number: int  # which part it is
+    of: int  # the number of parts
+    task: int = 0  # this, in the order of the part, and `token`: where a window begins
     token: int = 0
-    rows: int = 0
+    rows: int = 0  # how many rows of the window have been taken
+
+
+class Left(NamedTuple):
+    """What a process has left to read."""
+
+    parts: tuple[RowPlace, ...] = ()  # the rest of the one that it has begun, and those that it has taken over
+    epoch: int = 0  # after them, it reads its share of this epoch, and of each that follows
 
 
 class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
@@ -133,10 +148,11 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             if file.size is None:
                 raise ArgumentError(f"{file.path}: can be read only once: copy it to a file first")
         check_mark(self._kinds, tok.special_tokens, tok.model.matching, self._files)
-        self._doubts, self._place = Doubts(), RowPlace()
+        self._doubts, self._left, self._shared = Doubts(), Left(), list[RowPlace]()
         self._settings: dict[str, Any] = {
             "inputs": hashed([staged.fingerprint(part) for part in self._files.parts], asdict(read)),
             "tokenizer": tok.model.fingerprint,
+            "end_of_text": tok.model.eot,
             "sequence_length": self._width - 1,
             **{"packing": packing, "window": self._window, "shuffle": self._shuffle, "seed": self._seed},
         }
@@ -151,34 +167,84 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
     @property
     def epoch(self) -> int:
         """The epoch, from 0, of the last row; before the first row of an iteration, the epoch of that row."""
-        return self._place.epoch
+        left = self._own_left()
+        return left.parts[0].epoch if left.parts else left.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Goes to the start of another epoch. The current epoch's number has no effect."""
         if whole_number("epoch", epoch) != self.epoch:
-            self._place = RowPlace(epoch)
+            self._left, self._shared = Left((), epoch), []
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the place after the last batch, as numbers and strings. Each process has its own."""
-        return {**self._settings, "share": list(self._share()), **self._place._asdict()}
+        left = self._own_left()
+        return {
+            **self._settings,
+            "share": list(self._share()),
+            "parts": [list(part) for part in left.parts],
+            "epoch": left.epoch,
+        }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """Makes the next iteration resume where `state` was taken. The batch size and `workers` may differ.
 
+        Args:
+            state: the state of this process. Or the states of all processes, in a list: then there may be another
+                number of processes now, each of which must get the whole list. Every document of an epoch is still
+                read exactly once. Some processes may begin the next epoch before others.
+
         Raises:
-            ArgumentError: `state` is from other inputs, another tokenizer or other options, or from another process.
+            ArgumentError: `state` is from other inputs, another tokenizer or other options, or from another process. Or
+                the list lacks the state of a process.
         """
-        expected = {**self._settings, "share": list(self._share())}
+        if isinstance(state, Mapping):
+            left, share = self._of_state(state)
+            if share != self._share():
+                raise ArgumentError(
+                    f"the state is of process {share[0]} of {share[1]}, and this is {self._share()[0]} of"
+                    f" {self._share()[1]}: pass the states of all processes in a list"
+                )
+            self._left, self._shared = left, []
+            return
+        instance("state", state, (list, tuple), "a state, or a list of the states of all processes")
+        found = {share: left for left, share in map(self._of_state, state)}
+        count = max((share[1] for share in found), default=0)
+        missing = {(number, count) for number in range(count)}.symmetric_difference(found)
+        if not found or missing or len(found) < len(state):
+            raise ArgumentError(f"{len(state)} states are not one of each process: pass one of each of the {count}")
+        last = max(left.epoch for left in found.values())
+        if last - min(left.epoch for left in found.values()) > _MOST_APART:
+            raise ArgumentError("the states are from epochs too far apart to belong to one run")
+        parts = [part for left in found.values() for part in left.parts]
+        for share, left in found.items():
+            parts += [RowPlace(epoch, *share) for epoch in range(left.epoch, last)]
+        self._left, self._shared = Left((), last), sorted(parts)
+
+    def _of_state(self, state: Mapping[str, Any]) -> tuple[Left, tuple[int, int]]:
+        """Returns what the process of a state has left, and its share."""
         try:
             wrong = [
-                f"{name} {state[name]!r}, not {value!r}" for name, value in expected.items() if state[name] != value
+                f"{name} {state[name]!r}, not {value!r}"
+                for name, value in self._settings.items()
+                if state[name] != value
             ]
-            place = RowPlace(*(whole_number(f"{name} of the state", state[name]) for name in RowPlace._fields))
-        except (KeyError, TypeError) as error:
+            number, count, epoch = (whole_number("a state", each) for each in (*state["share"], state["epoch"]))
+            parts = tuple(RowPlace(*(whole_number("a state", each) for each in part)) for part in state["parts"])
+            if number >= count or not all(part.number < part.of and part.epoch <= epoch for part in parts):
+                raise ValueError(f"share {number} of {count}, parts {parts}")
+        except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(f"not a state of DocumentRows: {error!r}") from None
         if wrong:
             raise ArgumentError(f"the state does not belong to these documents and options: it has {'; '.join(wrong)}")
-        self._place = place
+        return Left(parts, epoch), (number, count)
+
+    def _own_left(self) -> Left:
+        """Returns what this process has left. Of the parts that a list of states has, it takes its share. A worker of a
+        DataLoader does this itself: only it knows its number."""
+        if self._shared:
+            number, count = self._share()
+            self._left, self._shared = Left(tuple(self._shared[number::count]), self._left.epoch), []
+        return self._left
 
     def _share(self) -> tuple[int, int]:
         """Returns the number of this process, and how many there are, with the workers of DataLoaders."""
@@ -188,54 +254,56 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[Array]:
         shape = self._batch_size, self._width
-        batch, filled = numpy.empty(shape, dtype=numpy.int64), 0
-        for place, rows, order in self._windows():
+        batch, filled, epoch = numpy.empty(shape, dtype=numpy.int64), 0, self.epoch
+        for left, rows, order in self._windows():
             at = 0
             while at < len(order):
                 some = order[at : at + self._batch_size - filled]
                 batch[filled : filled + len(some)] = rows[some]
                 at, filled = at + len(some), filled + len(some)
                 if filled == self._batch_size:
-                    yield from self._given(batch, place._replace(rows=place.rows + at))
+                    yield from self._given(batch, _after(left, at))
                     batch, filled = numpy.empty(shape, dtype=numpy.int64), 0
         if filled:
-            yield from self._given(batch[:filled], place._replace(rows=place.rows + at))
-        self._place = RowPlace(self.epoch + 1)
+            yield from self._given(batch[:filled], _after(left, at))
+        parts = tuple(part for part in self._left.parts if part.epoch > epoch)
+        self._left = Left(parts, max(self._left.epoch, epoch + (not parts)))
 
-    def _given(self, batch: Array, after: RowPlace) -> Iterator[Array]:
-        """Yields a batch, after which training is at a place. Raises ArgumentError if it went to another one since."""
-        self._place = after
+    def _given(self, batch: Array, after: Left) -> Iterator[Array]:
+        """Yields a batch, after which this is left. Raises ArgumentError if something else is by then."""
+        self._left = after
         yield batch
-        if self._place is not after:
+        if self._left is not after:
             raise ArgumentError(CANNOT_GO_ON)
 
-    def _windows(self) -> Iterator[tuple[RowPlace, Array, Array]]:
-        """Yields the place and the rows of each window, and the order of the rows, without those that were taken."""
-        start, share = self._place, self._share()
+    def _windows(self) -> Iterator[tuple[Left, Array, Array]]:
+        """Yields what is left at the start of each window, its rows, and their order, without those that were taken."""
+        (parts, epoch), share = self._own_left(), self._share()
         plan = Plan(self._files, self._kinds, SplitOptions((1,)), self._tok._encoder.cutting)
         plan.task_bytes = min(max(self._files.size // _TASKS, PIECE_BYTES), TASK_BYTES)
         tasks = list(plan.loose_tasks())
         while True:
+            if not parts:
+                parts, epoch = (RowPlace(epoch, *share),), epoch + 1
+            start, parts = parts[0], parts[1:]
             taken, any_rows = start.rows, False
-            for place, window in self._windows_of(start, self._documents(start, plan, tasks, share)):
+            for place, window in self._windows_of(start, self._documents(start, plan, tasks)):
                 rows, order = self._packed(window, place)
-                yield place._replace(rows=taken), rows, order[taken:]
+                yield Left((place._replace(rows=taken), *parts), epoch), rows, order[taken:]
                 taken, any_rows = 0, any_rows or len(rows) > 0
-            if not any_rows and start == RowPlace(start.epoch):
+            if not any_rows and start == RowPlace(start.epoch, *share):
                 raise ArgumentError(
                     f"process {share[0]} of {share[1]} has too few documents for one row of {self._width} ids: pass"
                     f" more text, a shorter {param('sequence_length')} or fewer processes; or say what separates the"
                     f" documents of text files ({param(documents='blank')} or 'line')"
                 )
-            if not self._repeat:
+            if not self._repeat and not any(part.epoch == start.epoch for part in parts):
                 return
-            start = RowPlace(start.epoch + 1)
 
-    def _documents(
-        self, start: RowPlace, plan: Plan, tasks: Sequence[Task], share: tuple[int, int]
-    ) -> Iterator[tuple[int, Array, Array]]:
-        """Yields the documents of this process from a task of an epoch on, in chunks: the number of the task, the ids
-        that follow those before, with marks, and at which of them documents begin."""
+    def _documents(self, start: RowPlace, plan: Plan, tasks: Sequence[Task]) -> Iterator[tuple[int, Array, Array]]:
+        """Yields the documents of a part from a task on, in chunks: the number of the task, the ids that follow those
+        before, with marks, and at which of them documents begin."""
+        share = start.number, start.of
         order = shuffled_numbers(len(tasks), self._seed, start.epoch) if self._shuffle else numpy.arange(len(tasks))
         by_task = len(tasks) >= _LEAST_TASKS * share[1]
         mine = (order[share[0] :: share[1]] if by_task else order)[start.task :].tolist()
@@ -275,7 +343,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
     def _windows_of(
         self, start: RowPlace, chunks: Iterator[tuple[int, Array, Array]]
     ) -> Iterator[tuple[RowPlace, _Window]]:
-        """Yields the place and the documents of each window of an epoch, from the one at `start`."""
+        """Yields the place and the documents of each window of a part, from the one at `start`."""
         window = _Window(self._window * self._width, self._dtype, self._mark)
         place, task, token = start, start.task, 0
         for number, ids, starts in chunks:
@@ -284,7 +352,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             at = min(max(0, start.token - token), len(ids)) if task == start.task else 0
             while at < len(ids):
                 if not window.filled:
-                    place = RowPlace(start.epoch, task, token + at)
+                    place = RowPlace(*start[:3], task, token + at)
                 at = window.take(ids, starts, at)
                 if window.filled == window.room:
                     yield place, window
@@ -295,12 +363,13 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
     def _packed(self, window: _Window, place: RowPlace) -> tuple[Array, Array]:
         """Empties a window. Returns its rows, and their order. The window must not be filled before these are used."""
         ids, starts, lengths = window.emptied()
+        key = place.epoch, place.task, place.token, place.rows
         if self._shuffle:
-            order = shuffled_numbers(len(starts), self._seed, *place)
+            order = shuffled_numbers(len(starts), self._seed, *key)
             starts, lengths = starts[order], lengths[order]
         if self._packing == "fill":  # whose first rows have the longest documents
             rows = _binding.fill_rows(ids, starts, lengths, self._width)
-            return rows, shuffled_numbers(len(rows), self._seed, *place)
+            return rows, shuffled_numbers(len(rows), self._seed, *key)
         if self._shuffle:
             pairs = zip(starts.tolist(), (starts + lengths).tolist())
             ids = numpy.concatenate([ids[start:end] for start, end in pairs])
@@ -334,6 +403,12 @@ class _Window:
         self._starts, self.filled = [], 0
         lengths = numpy.diff(starts, append=filled)
         return self._ids[:filled], starts.astype(numpy.uint64), lengths.astype(numpy.uint64)
+
+
+def _after(left: Left, rows: int) -> Left:
+    """Returns what is left after more rows of the window that is at its start."""
+    first, *others = left.parts
+    return Left((first._replace(rows=first.rows + rows), *others), left.epoch)
 
 
 def _every(ids: Array, starts: Array, first: int, count: int) -> tuple[Array, Array]:

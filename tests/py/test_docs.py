@@ -306,7 +306,7 @@ def parameters() -> set[str]:
     modules = ["pybpe", "pybpe.loading", "pybpe.corpus", "pybpe.viz", "pybpe.like_tiktoken"]
     compat = ("check", "checkpoint", "chat", "convert", "evals", "shards", "workspace")
     modules += [f"llmc_compat.{name}" for name in compat]
-    owners = [value for name in modules for value in vars(importlib.import_module(name)).values()]
+    owners = [getattr(it, name) for it in map(importlib.import_module, modules) for name in dir(it)]
     owners += [getattr(pybpe, name) for name in pybpe.__all__]
     owners += [member for owner in owners if inspect.isclass(owner) for member in vars(owner).values()]
     functions = [getattr(owner, "__func__", owner) for owner in owners]

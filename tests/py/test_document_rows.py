@@ -5,6 +5,8 @@ import bz2
 import json
 import os
 import pickle
+import random
+from collections import Counter
 from contextlib import nullcontext as nothing
 from itertools import islice
 from pathlib import Path
@@ -159,6 +161,59 @@ def test_training_resumes_at_any_batch(tok: pybpe.Tokenizer, tmp_path: Path, sma
     assert next(iter(larger)).tolist() == batches[2] + batches[3]
 
 
+@pytest.mark.parametrize("packing", ["fill", "cut"])
+@pytest.mark.parametrize("counts", [pytest.param((3, 2, 5, 1), marks=pytest.mark.slow), (1, 4, 2), (2, 3, 2)])
+def test_another_number_of_processes_reads_the_rest_exactly_once(
+    tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, packing: str, counts: tuple[int, ...]
+) -> None:
+    """With five, the processes share documents, and not tasks."""
+    path, rng = written(tmp_path / "a.jsonl"), random.Random(repr(counts))
+    options: dict[str, Any] = {**SHORT, "batch_size": 1, "packing": packing}
+    seen: dict[int, Counter[bytes]] = {}
+
+    def opened(count: int) -> list[DocumentRows]:
+        return [DocumentRows(tok, path, **options, rank=rank, num_replicas=count) for rank in range(count)]
+
+    def take(rows: DocumentRows, least: int, last: int | None = None) -> None:
+        """Takes rows: at least so many, or all up to the end of an epoch."""
+        for batch in rows:
+            if last is not None and rows.epoch > last:
+                return
+            seen.setdefault(rows.epoch, Counter())[batch.tobytes()] += 1
+            least -= 1
+            if last is None and least <= 0:
+                return
+
+    def whole(epoch: int, count: int) -> Counter[bytes]:
+        found = Counter[bytes]()
+        for rows in opened(count):
+            rows.set_epoch(epoch)
+            for batch in rows:
+                if rows.epoch > epoch:
+                    break
+                found[batch.tobytes()] += 1
+        return found
+
+    states: list[Any] = []
+    for count in counts:
+        processes = opened(count)
+        for rows in processes:
+            if states:
+                rows.load_state_dict(states)
+            take(rows, rng.randint(1, 70))
+        states = json.loads(json.dumps([rows.state_dict() for rows in processes]))
+        rng.shuffle(states)
+    last = max(seen)
+    for rows in opened(2):
+        rows.load_state_dict(states)
+        take(rows, 0, last)
+    assert last > 0
+    for epoch, found in seen.items():
+        assert found in [whole(epoch, count) for count in {*counts, 2}]
+    with pytest.raises(ArgumentError, match="1 states are not one of each process: pass one of each of the"):
+        opened(3)[0].load_state_dict([processes[0].state_dict()] if len(processes) > 1 else [opened(2)[1].state_dict()])
+
+
 def test_states_of_others_are_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl")
     state = DocumentRows(tok, path, **SHORT).state_dict()
@@ -170,12 +225,24 @@ def test_states_of_others_are_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> N
     for name, value in {"seed": 6, "sequence_length": 51, "window": 21, "packing": "cut", "shuffle": False}.items():
         refused(f"it has {name} .*, not {value!r}", **{name: value})
     refused(r"it has inputs .*, not", text_key="id")
-    refused(r"it has share \[0, 1\], not \[0, 2\]", rank=0, num_replicas=2)
+    refused("the state is of process 0 of 1, and this is 0 of 2: pass the states of all", rank=0, num_replicas=2)
     refused("it has tokenizer", tok.prune(vocab_size=900))
+    refused("it has end_of_text", tok.replace(end_of_text=next(text for text in tok.special_tokens if text != EOT)))
     other = path.stat().st_mtime_ns + 10**9
     os.utime(path, ns=(other, other))
     refused("it has inputs")
-    for broken in ({}, {**state, "token": "1"}, {**state, "rows": -1}, []):
+    begun = [[0, 0, 1, 0, 0, 0]]
+    for wrong in (
+        {},
+        {**state, "epoch": "1"},
+        {**state, "epoch": -1},
+        {**state, "share": [1, 1]},
+        {**state, "parts": [1]},
+    ):
+        for broken in (wrong, [wrong], [state, state], []):
+            with pytest.raises(ArgumentError):
+                DocumentRows(tok, path, **SHORT).load_state_dict(broken)
+    for broken in ({**state, "parts": begun, "epoch": -1}, {**state, "parts": [[0, 1, 1, 0, 0, 0]], "epoch": 1}):
         with pytest.raises(ArgumentError):
             DocumentRows(tok, path, **SHORT).load_state_dict(broken)  # type: ignore[arg-type]
 

@@ -62,3 +62,19 @@ def test_torchdata_resumes_worker_processes(path: Path) -> None:
     again = loader()
     again.load_state_dict(state)
     assert some(again, 9) == expected
+
+
+def test_worker_processes_go_on_from_the_states_of_other_processes(path: Path) -> None:
+    def share(rank: int, count: int) -> DocumentRows:
+        return DocumentRows(small_tokenizer(), path, rank=rank, num_replicas=count, **HOW)
+
+    begun = [share(rank, 3) for rank in range(3)]
+    for rows in begun:
+        some(rows, 2)
+    states = [rows.state_dict() for rows in begun]
+    resumed = [share(0, 2), share(1, 2), share(0, 1)]
+    for rows in resumed:
+        rows.load_state_dict(states)
+    pairs = zip(some(resumed[0], 15), some(resumed[1], 15), strict=True)
+    loader = DataLoader(resumed[2], batch_size=None, num_workers=2)
+    assert some(loader) == [batch for pair in pairs for batch in pair]
