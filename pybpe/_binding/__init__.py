@@ -1,4 +1,9 @@
-"""The C library as Python objects. Only this package calls it: see core.py."""
+"""The C library as Python objects. Only this package calls it.
+
+core.py has the parts of all calls: errors, handles, strings, paths, output files. text.py is about patterns,
+normalizers and special tokens, vocabulary.py about tokens and ids, training.py about words and merges, and corpus.py
+about documents and token files.
+"""
 
 from .core import NO_ID as NO_ID
 from .core import Data as Data

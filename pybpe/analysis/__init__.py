@@ -1,4 +1,11 @@
-"""Measures tokenizers on a corpus: the tokens that they use, the differences between them, the compression curve."""
+"""Measures tokenizers, and finds what may be wrong with them.
+
+comparison.py, measures.py    `compare`: several tokenizers on documents of several languages
+differences.py                the differences of two tokenizers
+usage.py                      the tokens that a corpus uses, for `inspect` and `prune`; the compression curve
+audit.py                      what may be wrong with a tokenizer or data
+bits_per_byte.py              losses of models with different tokenizers
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The command line: `pybpe COMMAND --help` explains each command.
+"""The command line: `pybpe COMMAND --help` explains each command. command.py says how to add one, and common.py has the
+parts that several commands have.
 
 Exit codes: 0 for success, 2 for bad input (one line on standard error explains the fault and the remedy), 130 if
 interrupted. `compare`, `verify` and `llmc check` exit with 1 if they find a difference or a fault.

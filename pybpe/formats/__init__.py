@@ -1,4 +1,12 @@
-"""Tokenizer files, one format per module: tokenizer.json, vocab.json + merges.txt, tokenizer.bin (in C).
+"""Tokenizer files, one format per module. any_format.py reads and writes all of them.
+
+    tokenizer_json.py      tokenizer.json; pre_tokenizer.py and step_trees.py read and write how it splits text
+    vocab_merges.py        vocab.json and merges.txt, and how these and tokenizer.json spell tokens
+    pretrained.py          folders of transformers, and objects of tokenizers and transformers
+    tiktoken.py, nanochat.py, gguf.py
+    id_files.py            files that have only ids
+
+C reads and writes tokenizer.bin.
 
 pybpe's own formats have a version, a number that begins at 1. It is raised when an older pybpe would read the new files
 to a different result. A reader accepts its own version and all older ones. A file without the field has version 1.
