@@ -288,7 +288,7 @@ def test_standard_input_again_is_complete(tmp_path: Path, caplog: pytest.LogCapt
             made = pybpe.binarize(small_tokenizer(), "-", tmp_path / "o", **given)
     assert f"{tmp_path}/o: already complete (1 shards, {made.tokens} tokens)" in caplog.messages
     (tmp_path / "a.txt").write_text("other text")
-    with standard_input(str(tmp_path / "a.txt")), pytest.raises(ArgumentError, match="of other inputs"):
+    with standard_input(str(tmp_path / "a.txt")), pytest.raises(ArgumentError, match="1 input that is changed, -"):
         pybpe.binarize(small_tokenizer(), "-", tmp_path / "o", **given)
 
 
