@@ -18,9 +18,9 @@ Conventions, for every function:
 - A handle that an error leaves half changed refuses all later calls, with the code of that error: a trainer, a
   counter (which is then empty), an output, a shard writer, and a divider until it is cleared. Free it and begin again.
   Any other handle is as before, and the call may be repeated.
-- `_new`, `_load` and `_open` create a handle; `_free` accepts NULL. "Borrowed" arguments are not copied and must
+- `_new`, `_load` and `_open` create a handle. `_free` accepts NULL. "Borrowed" arguments are not copied and must
   outlive the handle.
-- `mem` is the allocator for the handle and for everything it allocates; NULL means malloc and free.
+- `mem` is the allocator for the handle and for everything it allocates. NULL means malloc and free.
 - Threads may share immutable handles without a lock. Any other handle may be used by only one thread at a time.
 - Where a function that creates a handle takes an array with a count, NULL with a count above 0 is PYBPE_ERR_VALUE. Any
   other pointer must not be NULL, unless its comment allows it or the count of what it points to is 0.
@@ -95,11 +95,11 @@ enum pybpe_code {
 typedef struct pybpe_error {
     int32_t code;      /* a pybpe_code */
     int32_t sys_errno; /* errno of the failed system call, or 0 */
-    uint64_t offset;   /* byte offset in the file or input, or index in an array; 0 if neither applies */
+    uint64_t offset;   /* byte offset in the file or input, or index in an array, or 0 if neither applies */
     char msg[496];     /* always NUL-terminated */
 } pybpe_error;
 
-/* A memory allocator. `resize` behaves like realloc: with ptr NULL it allocates; with size 0 it frees and returns
+/* A memory allocator. `resize` behaves like realloc: with ptr NULL it allocates. With size 0 it frees and returns
    NULL; on failure it returns NULL and ptr stays valid. If several threads use handles made with it, they may call it
    concurrently. */
 typedef struct pybpe_allocator {
@@ -125,8 +125,8 @@ PYBPE_API const char *pybpe_unicode_version(void);
 
 /* The handles that more than one section below uses. */
 typedef struct pybpe_vocab pybpe_vocab;       /* immutable */
-typedef struct pybpe_pretok pybpe_pretok;     /* splits text by a pattern; immutable */
-typedef struct pybpe_specials pybpe_specials; /* finds special tokens; immutable */
+typedef struct pybpe_pretok pybpe_pretok;     /* splits text by a pattern, immutable */
+typedef struct pybpe_specials pybpe_specials; /* finds special tokens, immutable */
 
 /* ---------------------------------------------------------------------------------------------------
 Tokenizers: text -> ids -> text. This is all that most programs need
@@ -143,7 +143,7 @@ PYBPE_API int pybpe_tokenizer_load_mem(pybpe_tokenizer **out, const uint8_t *dat
 PYBPE_API void pybpe_tokenizer_free(pybpe_tokenizer *t);
 
 /* Encodes text[0..n), and sets *count to the number of ids. Special tokens in the text become their ids. `ids` has
-   room for cap of them; PYBPE_IDS_ROOM(n) is always enough. With ids NULL the tokens are only counted. Returns
+   room for cap of them. PYBPE_IDS_ROOM(n) is always enough. With ids NULL the tokens are only counted. Returns
    PYBPE_ERR_LIMIT if there are more than cap; *count then says how many. Returns PYBPE_ERR_VALUE for a tokenizer
    whose pattern the library does not know, and for a byte without a token (offset = its position). */
 PYBPE_API int pybpe_tokenizer_encode(const pybpe_tokenizer *t, const void *text, size_t n, uint32_t *ids, size_t cap,
@@ -154,7 +154,7 @@ PYBPE_API int pybpe_tokenizer_encode(const pybpe_tokenizer *t, const void *text,
 PYBPE_API int pybpe_tokenizer_encode_ordinary(const pybpe_tokenizer *t, const void *text, size_t n, uint32_t *ids,
                                               size_t cap, size_t *count, pybpe_error *err);
 
-/* Decodes n ids to bytes, and sets *length to their number. `out` has room for cap bytes; with NULL they are only
+/* Decodes n ids to bytes, and sets *length to their number. `out` has room for cap bytes. With NULL they are only
    counted. Errors are as in pybpe_decode. */
 PYBPE_API int pybpe_tokenizer_decode(const pybpe_tokenizer *t, const uint32_t *ids, size_t n, void *out, size_t cap,
                                      size_t *length, pybpe_error *err);
@@ -168,8 +168,8 @@ Vocabularies and tokenizer.bin
 
 #define PYBPE_NO_ID 0xFFFFFFFF
 
-/* Reads a tokenizer.json or a tokenizer.bin; the first character decides. Of a tokenizer.json it reads all that
-   decides the ids of a text: vocabulary, merges, added tokens with their flags, normalizer and pre_tokenizer; the
+/* Reads a tokenizer.json or a tokenizer.bin. The first character decides. Of a tokenizer.json it reads all that
+   decides the ids of a text: vocabulary, merges, added tokens with their flags, normalizer and pre_tokenizer. The
    models of docs/models.md, and other combinations of their steps. Anything else is PYBPE_ERR_FORMAT, at the offset
    of the part: Python reads some more, for it compiles any regular expression. truncation, padding and post_processor
    are ignored, so the caller adds the tokens of a template.
@@ -190,10 +190,10 @@ PYBPE_API int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int versi
 /* Returns the id of the ordinary token (special 0) or the special (special 1) with these bytes, or PYBPE_NO_ID. */
 PYBPE_API uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special);
 
-/* How text is split into words before BPE; a merge never crosses the end of a word. pybpe_train.h has their
+/* How text is split into words before BPE. A merge never crosses the end of a word. pybpe_train.h has their
    functions. */
 enum pybpe_pattern {
-    PYBPE_PATTERN_CUSTOM = 0, /* the caller splits the text and passes words; see pybpe_encode_words */
+    PYBPE_PATTERN_CUSTOM = 0, /* the caller splits the text and passes words: see pybpe_encode_words */
     PYBPE_PATTERN_GPT2 = 1,   /* GPT-2, also known as r50k */
     PYBPE_PATTERN_CL100K = 2, /* GPT-4 */
     PYBPE_PATTERN_O200K = 3,  /* GPT-4o */
@@ -220,7 +220,7 @@ enum pybpe_special_flag {
 /* A complete vocabulary, laid out by the caller. Everything is copied. */
 typedef struct pybpe_vocab_spec {
     pybpe_strings tokens;     /* the bytes of id 0, 1, ...; an empty string is an unused id */
-    const uint32_t *merges;   /* (left, right) ids in rank order; the concatenation of each pair is a token */
+    const uint32_t *merges;   /* (left, right) ids in rank order. The concatenation of each pair is a token */
     size_t merges_count;      /* pairs */
     const uint32_t *specials; /* ids whose tokens are specials, ascending */
     size_t specials_count;
@@ -232,7 +232,7 @@ typedef struct pybpe_vocab_spec {
     tokens */
     int32_t prefix_space; /* 1: each text between specials, once normalized, gets a space before it, unless it is empty
     or begins with one (add_prefix_space in Hugging Face's library) */
-    const uint8_t *special_flags; /* an OR of pybpe_special_flag for each special; NULL: no special has flags */
+    const uint8_t *special_flags; /* an OR of pybpe_special_flag for each special. NULL: no special has flags */
 } pybpe_vocab_spec;
 
 /* Returns the vocabulary as it was laid out. All pointers belong to v and are valid as long as v is. */
@@ -240,7 +240,7 @@ PYBPE_API pybpe_vocab_spec pybpe_vocab_get_spec(const pybpe_vocab *v);
 
 /* Makes a vocabulary. Returns PYBPE_ERR_VALUE (offset = id or index) if two ordinary tokens or two specials have the
    same bytes, if a merge names anything but two ordinary tokens, or if their concatenation is not an ordinary token.
-   Some single bytes, but not all, may lack a token; encoding a text that needs such a byte is an error. */
+   Some single bytes, but not all, may lack a token. Encoding a text that needs such a byte is an error. */
 PYBPE_API int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem,
                               pybpe_error *err);
 
@@ -283,10 +283,10 @@ PYBPE_API int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_voca
                                            const pybpe_allocator *mem, pybpe_error *err);
 PYBPE_API void pybpe_encoder_free(pybpe_encoder *e);
 
-/* The specials of the encoder's vocabulary, owned by e; NULL if it has none. */
+/* The specials of the encoder's vocabulary, owned by e. NULL if it has none. */
 PYBPE_API const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e);
 
-/* The splitter that the encoder uses, owned by e unless it was borrowed; NULL if it has none. */
+/* The splitter that the encoder uses, owned by e unless it was borrowed. NULL if it has none. */
 PYBPE_API const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e);
 
 /* A cache of the words that one thread has encoded, and its scratch space. Its size is bounded. It belongs to one
@@ -296,12 +296,12 @@ PYBPE_API void pybpe_cache_free(pybpe_cache *c);
 
 /* Encodes text[0..n) and sets *count to the number of tokens. Specials in `s` become their ids. If `s` is NULL, all
    text is ordinary: use this for text that users write, because they could otherwise forge control tokens. `ids` (of
-   id_bytes) must have room for cap >= n tokens; with ids NULL the tokens are only counted. Merges are applied in rank
+   id_bytes) must have room for cap >= n tokens. With ids NULL the tokens are only counted. Merges are applied in rank
    order within each word. Returns PYBPE_ERR_VALUE if cap < n, if the cache belongs to another encoder, if the pattern
-   is CUSTOM, or if the text has a byte without a token (offset = its position); returns PYBPE_ERR_LIMIT if an id does
+   is CUSTOM, or if the text has a byte without a token (offset = its position). Returns PYBPE_ERR_LIMIT if an id does
    not fit id_bytes. An encoder that normalizes or adds spaces may make a text longer, and returns PYBPE_ERR_LIMIT if
    it could then have more than cap tokens; cap = 12 n is always enough. The offset of a byte without a token is then
-   its position in the changed text between two specials, plus the position at which that text begins. */
+   its position in the changed text between two specials, plus the position where that text begins. */
 PYBPE_API int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text,
                            size_t n, void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
@@ -313,7 +313,7 @@ PYBPE_API int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const u
 
 /* BPE dropout: merges are left out at random. */
 typedef struct pybpe_dropout {
-    double rate;     /* the probability that a possible merge is passed over, each time; from 0 to 1 */
+    double rate;     /* the probability that a possible merge is passed over, each time. From 0 to 1 */
     uint64_t seed;   /* the same seed gives the same ids */
     uint64_t offset; /* where `text` begins in the whole text, in bytes */
 } pybpe_dropout;
@@ -322,7 +322,7 @@ typedef struct pybpe_dropout {
    have room for n tokens. The random numbers of a word depend on the seed and on the word's place in the whole text,
    so a text may be divided at safe cuts. If the pattern is CUSTOM and the encoder has no splitter, the text is one
    word. Whole words (pybpe_vocab_spec.whole_words) are not looked up. Returns PYBPE_ERR_VALUE for a rate that is not
-   from 0 to 1, or for a byte without a token (offset = its position); PYBPE_ERR_LIMIT for a word of more than 1.4 GB.
+   from 0 to 1, or for a byte without a token (offset = its position). PYBPE_ERR_LIMIT for a word of more than 1.4 GB.
    */
 PYBPE_API int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const uint8_t *text, size_t n,
                                    uint32_t *ids, size_t *count, pybpe_error *err);
@@ -334,7 +334,7 @@ typedef struct pybpe_texts {
     size_t count;
 } pybpe_texts;
 
-/* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order; the ids of text i end at
+/* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order. The ids of text i end at
    ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. The
    offset of an error counts the bytes of all texts. For short texts this is faster than one call per text. After an
    error `ids` and `ends` are undefined. */
@@ -346,7 +346,7 @@ PYBPE_API int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const p
 Decoding: ids -> bytes
 */
 
-/* Decodes n ids (of id_bytes) to bytes and sets *length to the number of bytes. `out` has room for cap bytes; with out
+/* Decodes n ids (of id_bytes) to bytes and sets *length to the number of bytes. `out` has room for cap bytes. With out
    NULL only *length is computed. Returns PYBPE_ERR_LIMIT if cap is too small, and PYBPE_ERR_VALUE (offset = index in
    ids) for an id that is not in the vocabulary. */
 PYBPE_API int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
@@ -357,7 +357,7 @@ PYBPE_API int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, 
 PYBPE_API size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n);
 
 /* Returns how many bytes at the start of text[0..n) are valid UTF-8 (Unicode 15, Table 3-7): n if all are, otherwise
-   the byte offset of the first invalid character. All other functions accept any bytes; use this one to detect text in
+   the byte offset of the first invalid character. All other functions accept any bytes. Use this one to detect text in
    another encoding. */
 PYBPE_API size_t pybpe_utf8_valid(const uint8_t *text, size_t n);
 
@@ -385,7 +385,7 @@ typedef struct pybpe_shard pybpe_shard; /* immutable */
 
 /* Opens a shard with a header and checks that its magic, version, count and size are consistent. */
 PYBPE_API int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
-/* The same for a shard in memory; `data` is borrowed. */
+/* The same for a shard in memory. `data` is borrowed. */
 PYBPE_API int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
                                    pybpe_error *err);
 PYBPE_API void pybpe_shard_free(pybpe_shard *s);
@@ -403,7 +403,7 @@ PYBPE_API int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path,
                                      pybpe_error *err);
 
 /* Appends n tokens (of id_bytes). Returns PYBPE_ERR_LIMIT (offset = index in ids) for an id that the format's type
-   cannot hold, or if the file would exceed PYBPE_SHARD_MAX_BYTES; in both cases it writes nothing. */
+   cannot hold, or if the file would exceed PYBPE_SHARD_MAX_BYTES. In both cases it writes nothing. */
 PYBPE_API int pybpe_shard_writer_write(pybpe_shard_writer *w, const void *ids, int id_bytes, size_t n,
                                        pybpe_error *err);
 
@@ -432,7 +432,7 @@ PYBPE_API int pybpe_loader_next(pybpe_loader *l, int32_t *inputs, int32_t *targe
 PYBPE_API int pybpe_loader_reset(pybpe_loader *l, pybpe_error *err);
 
 /* Puts the loader in the state of a new loader after `batches` calls of _next, including permutations. With shuffle,
-   returns PYBPE_ERR_VALUE for more than 10^9 batches; that many take several seconds. */
+   returns PYBPE_ERR_VALUE for more than 10^9 batches. That many take several seconds. */
 PYBPE_API int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err);
 
 PYBPE_API uint64_t pybpe_loader_tokens(const pybpe_loader *l);  /* in all shards */

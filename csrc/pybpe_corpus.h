@@ -25,22 +25,22 @@ Documents in a corpus
 /* What separates documents. */
 enum pybpe_documents {
     PYBPE_DOCUMENTS_LINE = 0,  /* a document per line; \n or \r\n ends it and does not belong to it */
-    PYBPE_DOCUMENTS_BLANK = 1, /* blank lines; no line end around a document belongs to it */
+    PYBPE_DOCUMENTS_BLANK = 1, /* blank lines. No line end around a document belongs to it */
     PYBPE_DOCUMENTS_MARK = 2,  /* the specials in `marks` */
     PYBPE_DOCUMENTS_RECORD = 3 /* JSON lines: the string at `key` of the object on each line is a document */
 };
 
 /* How a corpus is divided into documents, and the documents among splits. The hash of a document is its CRC-32 times
-   0x9E3779B97F4A7C15, modulo 2^64; it belongs to the first split whose `last` is not below its hash, or if there is
+   0x9E3779B97F4A7C15, modulo 2^64. It belongs to the first split whose `last` is not below its hash, or if there is
    none, to split 0. A record with a string "pybpe_cluster" is hashed by that instead. */
 typedef struct pybpe_division {
-    const pybpe_specials *marks; /* borrowed; NULL if there are none */
-    const uint8_t *key;          /* UTF-8; only for records */
+    const pybpe_specials *marks; /* borrowed. NULL if there are none */
+    const uint8_t *key;          /* UTF-8. Only for records */
     size_t key_n;
     const uint8_t *separator; /* written after each document */
     size_t separator_n;
     const uint64_t *last; /* one per split */
-    size_t splits;        /* at least 1; if 1, nothing is hashed */
+    size_t splits;        /* at least 1. If 1, nothing is hashed */
 } pybpe_division;
 
 /* A divider gathers the documents of one or more texts. */
@@ -62,11 +62,11 @@ PYBPE_API int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *te
 PYBPE_API int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *offsets, size_t count,
                                 pybpe_error *err);
 
-/* The documents of a split, in order, each with the separator after it; none if there is no such split. Valid until
+/* The documents of a split, in order, each with the separator after it. None if there is no such split. Valid until
    something is added. */
 PYBPE_API pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
 
-/* The number of records among the JSON lines that were divided, empty texts included; and the number of line
+/* The number of records among the JSON lines that were divided, empty texts included, and the number of line
    ends. */
 PYBPE_API void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line_ends);
 
@@ -81,15 +81,15 @@ Documents in a stream of tokens
 enum pybpe_marks { PYBPE_MARKS_NONE = 0, PYBPE_MARKS_PREPEND = 1, PYBPE_MARKS_APPEND = 2 };
 
 /* Copies one piece of a stream in which marks separate documents, and writes one mark per document, or none, according
-   to `mode` (a pybpe_marks). On entry *is_open says whether a document continues from the previous piece; on return,
+   to `mode` (a pybpe_marks). On entry *is_open says whether a document continues from the previous piece. On return,
    whether one continues into the next. A document that is still open when the stream ends lacks its appended mark.
-   `out` must have room for n + 1 ids and must not overlap `ids`; `starts` must have room for one more entry than there
+   `out` must have room for n + 1 ids and must not overlap `ids`. `starts` must have room for one more entry than there
    are marks in ids. Sets starts[0..*documents) to the positions in `out` where documents begin, including their marks.
    Returns the number of ids written. */
 PYBPE_API size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open,
                                    void *out, uint64_t *starts, size_t *documents);
 
-/* Documents among ids of id_bytes: document i has lengths[i] of them from ids[starts[i]] on; the first is the
+/* Documents among ids of id_bytes: document i has lengths[i] of them from ids[starts[i]] on. The first is the
    mark. */
 typedef struct pybpe_marked {
     const void *ids;
@@ -99,16 +99,16 @@ typedef struct pybpe_marked {
 } pybpe_marked;
 
 /* Packs documents into rows of `width` ids (at least 2), without padding. A row has whole documents, the longest that
-   fit, and where none fits, the beginning of a document whose rest is in another row, after a mark of its own; so is
+   fit, and where none fits, the beginning of a document whose rest is in another row, after a mark of its own. So is
    the rest of one that is longer than a row. Of documents that are equally long, the first is taken. The ids that are
    left at the end, fewer than a row, are in no row. `rows` must have room for t / (width - 1) rows, if all documents
-   together have t ids; sets *count to the number of rows. Returns PYBPE_ERR_VALUE (offset = index) for a document
+   together have t ids. Sets *count to the number of rows. Returns PYBPE_ERR_VALUE (offset = index) for a document
    without a mark. */
 PYBPE_API int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *count,
                               const pybpe_allocator *mem, pybpe_error *err);
 
-/* Puts whole texts, text i of lengths[i] ids, into rows of `width` ids. Sets rows[i] to the row of text i, from 0; no
-   row is empty. Each row begins with the longest text that is left; one, two or three texts that fill it exactly are
+/* Puts whole texts, text i of lengths[i] ids, into rows of `width` ids. Sets rows[i] to the row of text i, from 0. No
+   row is empty. Each row begins with the longest text that is left. One, two or three texts that fill it exactly are
    preferred to the longest that fits. Of texts that are equally long, the last is taken.
    PYBPE_ERR_VALUE: a text is empty, or longer than a row; err->offset is its number. */
 PYBPE_API int pybpe_rows_fit(const uint64_t *lengths, size_t count, size_t width, uint64_t *rows,
@@ -122,15 +122,15 @@ typedef struct pybpe_rows {
     uint32_t pad;  /* the id of padding */
     void *ids;
     int32_t *documents; /* the number of the token's part in its row, from 0; -1 for padding */
-    int32_t *positions; /* in its part, from 0; padding counts from 0 too */
+    int32_t *positions; /* in its part, from 0. Padding counts from 0 too */
     uint8_t *loss_mask; /* 0: padding, the first token of a row, the first of a part after one that does not end its
                            document */
 } pybpe_rows;
 
 /* Copies parts of documents into rows. Part i is lengths[i] of the n ids from->ids, at least 1, from starts[i] on. It
-   goes into row[i] < to->count, after the parts before it, which are in this row or in those above; what is left of a
-   row is padding. ends[i] says whether a document ends with part i; it may be NULL if there are only ids. `from` and
-   `to` must not overlap. Returns PYBPE_ERR_VALUE (offset = index of the part) for another start, length or row; then
+   goes into row[i] < to->count, after the parts before it, which are in this row or in those above. What is left of a
+   row is padding. ends[i] says whether a document ends with part i. It may be NULL if there are only ids. `from` and
+   `to` must not overlap. Returns PYBPE_ERR_VALUE (offset = index of the part) for another start, length or row. Then
    the rows have undefined contents. */
 PYBPE_API int pybpe_rows_gather(const pybpe_marked *from, size_t n, const uint64_t *row, const uint8_t *ends,
                                 const pybpe_rows *to, pybpe_error *err);
@@ -147,7 +147,7 @@ enum pybpe_character {
     PYBPE_CHARACTER_LETTER = 1, /* marks too */
     PYBPE_CHARACTER_DIGIT = 2,
     PYBPE_CHARACTER_PUNCTUATION = 3,
-    PYBPE_CHARACTER_SYMBOL = 4, /* everything else; each byte that is not valid UTF-8 is one of these */
+    PYBPE_CHARACTER_SYMBOL = 4, /* everything else. Each byte that is not valid UTF-8 is one of these */
     PYBPE_CHARACTER_UNSPACED = 5
 };
 
@@ -155,7 +155,7 @@ enum pybpe_character {
    */
 typedef struct pybpe_characters {
     const uint8_t *classes; /* of each code point, 0x110000 in all */
-    const uint32_t *lower;  /* the lowercase of each code point below lower_count; those from there have none */
+    const uint32_t *lower;  /* the lowercase of each code point below lower_count. Those from there have none */
     size_t lower_count;
 } pybpe_characters;
 
@@ -173,7 +173,7 @@ enum pybpe_measure {
     /* With `repeated_words`, otherwise 0: */
     PYBPE_MEASURE_DISTINCT = 9,   /* different words, ignoring case */
     PYBPE_MEASURE_TOP_COUNT = 10, /* how often the most frequent word occurs */
-    /* With `lines`, otherwise 0. Lines and paragraphs lose the white space around them; empty ones do not
+    /* With `lines`, otherwise 0. Lines and paragraphs lose the white space around them. Empty ones do not
        count. White space with two or more newlines separates paragraphs. */
     PYBPE_MEASURE_LINES = 11,
     PYBPE_MEASURE_LINE_CHARS = 12,
@@ -185,14 +185,14 @@ enum pybpe_measure {
     PYBPE_MEASURE_REPEATED_PARAGRAPH_CHARS = 18,
     PYBPE_MEASURE_BULLET_LINES = 19,   /* lines that begin with a bullet */
     PYBPE_MEASURE_ELLIPSIS_LINES = 20, /* lines that end with an ellipsis */
-    PYBPE_MEASURE_SHORT_LINES = 21,    /* lines under 30 columns; a character from U+1100 has two */
+    PYBPE_MEASURE_SHORT_LINES = 21,    /* lines under 30 columns. A character from U+1100 has two */
     PYBPE_MEASURE_TERMINAL_LINES = 22, /* lines that end with a full stop or another mark that ends a sentence */
     PYBPE_MEASURES = 23
 };
 
 /* What to measure besides words and characters. */
 typedef struct pybpe_measuring {
-    const uint32_t *ngrams; /* lengths in words, ascending; may be NULL if count is 0 */
+    const uint32_t *ngrams; /* lengths in words, ascending. May be NULL if count is 0 */
     size_t count;
     int repeated_words; /* not 0: PYBPE_MEASURE_DISTINCT and PYBPE_MEASURE_TOP_COUNT */
     int lines;          /* not 0: the measures of lines and paragraphs */
@@ -213,7 +213,7 @@ enum { PYBPE_MINHASH_SIZE = 128, PYBPE_DIGEST_SIZE = 16 };
 PYBPE_API int pybpe_texts_digest(uint8_t *out, const pybpe_strings *texts, pybpe_error *err);
 
 /* Writes a MinHash signature of PYBPE_MINHASH_SIZE numbers per text to `out`. A shingle of a text is five consecutive
-   words, ignoring case; a text with fewer words is one shingle. The share of positions in which two signatures agree
+   words, ignoring case. A text with fewer words is one shingle. The share of positions in which two signatures agree
    estimates the Jaccard similarity of the two sets of shingles. Memory does not grow with the texts.
 
    If `only` is not NULL, a text with fewer words than a shingle has no signature, as it is like those with the same
@@ -241,7 +241,7 @@ typedef struct pybpe_output pybpe_output;
    symbolic link, the file that it points to is replaced. Refuses folders, devices, and streams such as /dev/stdout. */
 PYBPE_API int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 
-/* Appends n bytes. After an error, call _discard; all other calls fail, and _commit discards. */
+/* Appends n bytes. After an error, call _discard. All other calls fail, and _commit discards. */
 PYBPE_API int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error *err);
 
 /* Overwrites n bytes at `offset`, for example in a header. All of them must have been written already. */
@@ -269,14 +269,14 @@ PYBPE_API int pybpe_unicode_class(uint32_t code_point);
 PYBPE_API int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]);
 
 /* Makes a vocabulary from a spec whose tokens and merges are in those two texts instead. special_texts has the text of
-   each special, in the order of spec->specials; none may be empty. The vocabulary text need not contain the specials.
+   each special, in the order of spec->specials. None may be empty. The vocabulary text need not contain the specials.
    Returns PYBPE_ERR_FORMAT for anything unusual, even if it is valid: the caller must then use a slower reader. */
 PYBPE_API int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
                                    size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
                                    const pybpe_allocator *mem, pybpe_error *err);
 
 /* Sorts words by their bytes: sets order[0..words->count) to their indices, in this order. The words of a counter are
-   distinct; equal ones stay in the order of their indices. Takes 4 bytes per word for `order`, and usually about as
+   distinct. Equal ones stay in the order of their indices. Takes 4 bytes per word for `order`, and usually about as
    much during the call. Returns PYBPE_ERR_LIMIT for more than 2^32 - 2 words. */
 PYBPE_API int pybpe_words_sort(const pybpe_strings *words, uint32_t *order, const pybpe_allocator *mem,
                                pybpe_error *err);
@@ -310,7 +310,7 @@ typedef struct pybpe_words_part {
 
 /* Why pybpe_words_merge returned. */
 enum pybpe_merge_state {
-    PYBPE_MERGE_DONE = 0, /* all parts had ended before the call; the block is complete */
+    PYBPE_MERGE_DONE = 0, /* all parts had ended before the call. The block is complete */
     PYBPE_MERGE_PART = 1, /* a part has ended (at == count): replace it by the next part of its list, if there is one */
     PYBPE_MERGE_FULL = 2, /* the block has `cap` words, and the next word is a different one: empty the block */
     PYBPE_MERGE_ROOM = 3  /* bytes_cap is too small for the next word: enlarge `bytes` */
@@ -330,7 +330,7 @@ typedef struct pybpe_file_starts {
     size_t room;       /* of `bytes` */
     uint64_t *offsets; /* room for count + 1: start i is bytes[offsets[i]] up to but not including
                           bytes[offsets[i + 1]] */
-    uint64_t *sizes;   /* of the whole files; UINT64_MAX for one that was not read */
+    uint64_t *sizes;   /* of the whole files. UINT64_MAX for one that was not read */
     int64_t *modified; /* when they were last written to, in nanoseconds since 1970 */
 } pybpe_file_starts;
 
@@ -366,7 +366,7 @@ PYBPE_API int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *l
 
 /* Writes a record for each text, with nothing but the text: {NAME: "TEXT"}, where `name` is spelled as JSON. Line i
    is lines[offsets[i]] up to but not including lines[offsets[i + 1]]. The caller provides the memory: 6 bytes for
-   each byte of the texts, and name_n + 7 for each text. Returns PYBPE_ERR_FORMAT if a text is not UTF-8; the offset
+   each byte of the texts, and name_n + 7 for each text. Returns PYBPE_ERR_FORMAT if a text is not UTF-8. The offset
    of the error is its number. Then the output means nothing. */
 PYBPE_API int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *texts, const uint8_t *name,
                                   size_t name_n, pybpe_error *err);

@@ -36,24 +36,24 @@ PYBPE_API int pybpe_pattern_find_regex(const uint8_t *regex, size_t n);
 
 /* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
    avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD
-   with one of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same
+   with one of these names forces a narrower set. A set that the machine lacks is ignored. All sets give the same
    words. A library that is compiled with -DPYBPE_NO_AVX512 has no code for avx512, and one that is compiled with
    -DPYBPE_NO_AVX has none for avx2 either. */
 PYBPE_API int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 
 /* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row
    of classes + 2 entries: one for each class, one for a newline (U+000A) that is the last character of the text, and
-   one for the end of the text. An entry is the next state, plus 0x8000 if a match may end before the character; the
+   one for the end of the text. An entry is the next state, plus 0x8000 if a match may end before the character. The
    match ends at the last such place. State 0 is dead: all its entries are 0. A match begins in state 1, and is never
-   empty; no entry leads to state 1. After the end of the text only state 0 follows. There may be at most 250 classes
+   empty. No entry leads to state 1. After the end of the text only state 0 follows. There may be at most 250 classes
    and 4096 states. */
 typedef struct pybpe_automaton {
     const uint32_t *first;   /* ascending code points, from 0: where a range of one class begins */
-    const uint8_t *class_of; /* the class of each range; a byte that is not valid UTF-8 has the class of U+DC80 */
+    const uint8_t *class_of; /* the class of each range. A byte that is not valid UTF-8 has the class of U+DC80 */
     size_t ranges;
     uint32_t classes, states;
     const uint16_t *next; /* the rows of all states */
-    int bytes;            /* not 0: it reads bytes, not characters; byte i has the class of code point i */
+    int bytes;            /* not 0: it reads bytes, not characters. Byte i has the class of code point i */
 } pybpe_automaton;
 
 /* Creates a splitter for an automaton. Copies the tables. Text between two matches is a word too. Returns
@@ -83,8 +83,8 @@ PYBPE_API int pybpe_pretok_has_cuts(const pybpe_pretok *p);
 /* The vector instructions in use: "avx512", "avx2", "neon" or "swar". Static. */
 PYBPE_API const char *pybpe_pretok_simd(const pybpe_pretok *p);
 
-/* Splits text[pos..n) into words; `pos` must be 0 or the end of a word. Writes the ends of the next words (offsets
-   from `text`, ascending) to ends[0..cap) and returns how many it wrote. Word i is ends[i-1]..ends[i]; the first word
+/* Splits text[pos..n) into words. `pos` must be 0 or the end of a word. Writes the ends of the next words (offsets
+   from `text`, ascending) to ends[0..cap) and returns how many it wrote. Word i is ends[i-1]..ends[i]. The first word
    starts at pos. Returns 0 only if pos == n. `cap` must be at least 64. The function may write fewer than cap ends
    even if text remains: call it again from the last end. Each byte that is not valid UTF-8 counts as one character of
    class "other". A splitter from pybpe_pretok_new_sequence begins at text[0] in each call: double `cap` from call to
@@ -101,7 +101,7 @@ Special tokens: strings that are matched before the pattern is applied and are n
 PYBPE_API int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
                                  const pybpe_allocator *mem, pybpe_error *err);
 
-/* The same for specials with flags, an OR of the above for each; `flags` may be NULL. Also returns PYBPE_ERR_VALUE
+/* The same for specials with flags, an OR of the above for each. `flags` may be NULL. Also returns PYBPE_ERR_VALUE
    (offset = id) if a special with RSTRIP and another one that begins with white space, or not with UTF-8, are looked
    for together. With flags, _find and _find_all match text[from..n) as a separate text. So if _find_all returns
    `cap`, call it again with the same `from` and a larger cap. */
@@ -119,7 +119,7 @@ PYBPE_API int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, 
 /* Finds all specials in text[from..n): the one that _find finds from `from`, then the one that it finds from the end
    of the first, and so on. Writes the start and end of each to `spans` and its id to `ids`, at most `cap` of them,
    and returns how many. If that is cap, call again from the last end. Takes O(1) time per byte of text for any set of
-   strings, plus O(longest string) per call. It may allocate up to 4 times the length of the longest string; if that
+   strings, plus O(longest string) per call. It may allocate up to 4 times the length of the longest string. If that
    allocation fails, it returns the same result more slowly. */
 PYBPE_API size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from,
                                          size_t *spans, uint32_t *ids, size_t cap);
@@ -141,7 +141,7 @@ Normalization: the Unicode forms NFC and NFKC, as Hugging Face's tokenizers impl
 PYBPE_API const char *pybpe_normalizer_unicode_version(void);
 
 /* Normalizes text[0..n) to NFC or NFKC. If normalization certainly changes nothing, sets *out to NULL and *length to
-   n: use the text itself. Otherwise *out is a new text of *length bytes; free it with pybpe_normalize_free. Bytes
+   n: use the text itself. Otherwise *out is a new text of *length bytes. Free it with pybpe_normalize_free. Bytes
    that are not valid UTF-8 are copied unchanged, and marks are neither composed nor reordered across them. The result
    is at most 3 times as long as the text for NFC, and 11 times for NFKC. Takes O(n) time on every text. If a text
    contains specials, normalize only the text between them. */
@@ -155,7 +155,7 @@ Counting: text -> distinct words and the number of occurrences of each
 
 typedef struct pybpe_counter pybpe_counter;
 
-/* Creates an empty table. `p` may be NULL if only _add_words and _merge are used; `s` may be NULL. Both are
+/* Creates an empty table. `p` may be NULL if only _add_words and _merge are used. `s` may be NULL. Both are
    borrowed. */
 PYBPE_API int pybpe_counter_new(pybpe_counter **out, const pybpe_pretok *p, const pybpe_specials *s,
                                 const pybpe_allocator *mem, pybpe_error *err);
@@ -218,18 +218,18 @@ enum pybpe_train_rule {
     PYBPE_RULE_SUPERWORDS = 2        /* a merged token has at most four words between spaces, and no ": " */
 };
 
-/* Tokens 0-255 are the bytes; merged tokens follow in the order of their creation. */
+/* Tokens 0-255 are the bytes. Merged tokens follow in the order of their creation. */
 typedef struct pybpe_train_config {
     uint32_t vocab_size;         /* stop at this many tokens: 256 bytes and merged tokens, excluding specials */
-    uint32_t max_token_length;   /* in bytes; longer tokens are never made; at least 1 */
+    uint32_t max_token_length;   /* in bytes. Longer tokens are never made. At least 1 */
     uint64_t min_frequency;      /* pairs that occur less often are never merged; 0 and 1 are the same */
     int32_t tie_break;           /* a pybpe_tie_break */
-    const uint32_t *base_merges; /* (left, right) ids, applied first in this order; may be NULL. Borrowed. */
+    const uint32_t *base_merges; /* (left, right) ids, applied first in this order, may be NULL. Borrowed. */
     size_t base_merges_count;
-    uint32_t rules; /* any of pybpe_train_rule, added up; usually 0 */
+    uint32_t rules; /* any of pybpe_train_rule, added up, usually 0 */
 } pybpe_train_config;
 
-/* Creates a trainer for words with their counts. The words are copied; the caller may free them afterward. Returns
+/* Creates a trainer for words with their counts. The words are copied. The caller may free them afterward. Returns
    PYBPE_ERR_LIMIT if the words have more than 4 GiB - 1 bytes in total. */
 PYBPE_API int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uint64_t *counts,
                                 const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
@@ -275,7 +275,7 @@ enum pybpe_special_ids {
 
 /* The parts of a trained vocabulary other than the trainer's tokens. Everything is copied. */
 typedef struct pybpe_vocab_layout {
-    pybpe_strings specials; /* the special tokens in the order of their ids; none if count is 0 */
+    pybpe_strings specials; /* the special tokens in the order of their ids. None if count is 0 */
     int32_t special_ids;    /* a pybpe_special_ids */
     uint32_t eot;           /* the index of the special that ends a text, or PYBPE_NO_ID */
     int32_t pattern;        /* as in pybpe_vocab_spec: the pattern that the words were split with */

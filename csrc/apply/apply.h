@@ -24,13 +24,13 @@ size_t apply_short_bytes(const merge_table *t, const uint8_t *w, size_t n, uint3
 /* The scratch space for merging words. It grows on demand and is kept between calls. Zero it to start. */
 typedef struct apply_scratch {
     uint32_t short_ids[APPLY_SHORT_MAX]; /* the tokens of a short word */
-    mem_table symbols;                   /* of struct apply_symbol; large; its contents are not kept when it grows */
+    mem_table symbols;                   /* of struct apply_symbol; large. Its contents are not kept when it grows */
     size_t symbols_cap;
     uint64_t *heap; /* the pairs that merge */
     size_t heap_cap;
     uint32_t *ids; /* the tokens of a long word */
     size_t ids_cap;
-    uint64_t steps; /* the pairs that long words took from the heap; tests limit the steps per byte */
+    uint64_t steps; /* the pairs that long words took from the heap. Tests limit the steps per byte */
 } apply_scratch;
 void apply_scratch_free(apply_scratch *s, const pybpe_allocator *mem);
 
@@ -79,13 +79,13 @@ Merging a long word block by block: see apply_blocks.c
 /* A token, and the merge that makes it. */
 typedef struct apply_token {
     uint32_t left, right; /* what that merge joins */
-    uint32_t made;        /* its rank + 1; 0 for a single byte; APPLY_NEVER if merges never make the token */
+    uint32_t made;        /* its rank + 1, or 0 for a single byte. APPLY_NEVER if merges never make the token */
     uint32_t length;      /* in bytes */
 } apply_token;
 
 #define APPLY_NEVER UINT32_MAX
 
-/* The bytes of a block, and the most places of pairs in it: one per byte and two per merge; the first is not used. */
+/* The bytes of a block, and the most places of pairs in it: one per byte and two per merge. The first is not used. */
 enum { APPLY_BLOCK = 8192, APPLY_PLACES = 3 * APPLY_BLOCK + 1 };
 _Static_assert(APPLY_PLACES <= UINT16_MAX, "a place is numbered with 16 bits");
 
@@ -102,7 +102,7 @@ typedef struct apply_block {
     size_t places_used;
     uint64_t *starts;  /* a bit for each position where a token starts */
     uint16_t *joined;  /* where pairs of the current rank were */
-    uint16_t *lists;   /* rank -> its first place, or 0; and one for pairs that do not merge */
+    uint16_t *lists;   /* rank -> its first place, or 0, and one for pairs that do not merge */
     uint64_t *waiting; /* a bit for each list that has places */
 } apply_block;
 
@@ -114,10 +114,10 @@ typedef struct apply_blocks_table {
     size_t count;
     const uint32_t *merges; /* the vocabulary's */
     apply_block block;
-    size_t block_bytes; /* up to APPLY_BLOCK; fewer in tests */
+    size_t block_bytes; /* up to APPLY_BLOCK. Fewer in tests */
     uint32_t *ids;      /* the result */
     size_t room;        /* bytes of a word for which there is room in it */
-    uint64_t steps;     /* the bytes of all blocks so far; tests limit the steps per byte of a word */
+    uint64_t steps;     /* the bytes of all blocks so far. Tests limit the steps per byte of a word */
 } apply_blocks_table;
 
 /* Fills the table for the merges of `v`, which are also the merges of `t`. If they are not in order, or memory is out, it
@@ -129,7 +129,7 @@ void apply_blocks_free(apply_blocks_table *c, const pybpe_allocator *mem);
 /* Frees the memory that only the last words needed, if one of them had `most` bytes or more. */
 void apply_blocks_trim(apply_blocks_table *c, size_t most, const pybpe_allocator *mem);
 
-/* Merges a word. Returns true, with the tokens at c->ids and their number; or false if that would take too long or
+/* Merges a word. Returns true, with the tokens at c->ids and their number, or false if that would take too long or
    memory is out: then use apply_long. The table must be usable. */
 bool apply_blocks(apply_blocks_table *c, const merge_table *t, const uint8_t *w, size_t n, size_t *count,
                   const pybpe_allocator *mem);

@@ -3,7 +3,7 @@ Merging a long word block by block.
 
 Two tokens *go together* if merging their concatenated bytes gives exactly these two tokens. If all neighbors in a row
 of tokens go together, the row is the result of merging their bytes. Otherwise some merge would be the first to cross
-from one token into the next; until then everything happens as in these two alone, so that merge would happen there too.
+from one token into the next. Until then everything happens as in these two alone, so that merge would happen there too.
 So a long word is merged in blocks, each of which starts where the row found so far ends:
 
     [abab][cc][d ][a..              a block, merged separately; its last tokens are not certain and left out
@@ -11,7 +11,7 @@ So a long word is merged in blocks, each of which starts where the row found so 
               ^ do [cc] and [dab] go together? Then the row continues. Otherwise some of its last tokens are dropped
 
 That holds for every list of merges. The rest is only for merges that are *in order*: no merge makes a token that an
-earlier merge uses. The merges of all trainers are in order; for those in a file that are not, there is no table.
+earlier merge uses. The merges of all trainers are in order. For those in a file that are not, there is no table.
 
 Undoing the merges of two tokens, the latest first, shows whether they go together. They do not if at any step the two
 parts that touch are a pair that would merge earlier than the merge that was undone last:
@@ -201,7 +201,7 @@ static inline void block_join(apply_block *b, const apply_step *s, size_t at, ui
     b->ids[at + s->length - 1] = s->merged;
 }
 
-/* Merges the places of a list of pairs that cannot overlap; returns how many it wrote to b->joined. */
+/* Merges the places of a list of pairs that cannot overlap. Returns how many it wrote to b->joined. */
 static size_t block_join_list(apply_block *b, const apply_step *s, uint16_t list, uint32_t outside) {
     size_t count = 0;
     for (; list != 0; list = b->places[list].next) {

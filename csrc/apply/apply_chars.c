@@ -8,7 +8,7 @@ The tables for words that start as characters: see apply_chars.h.
 static bool merges_are_in_order(const merge_table *t, const uint32_t *merges, size_t count) {
     bool in_order = t->consecutive;
     for (size_t i = 0; i < 2 * count; i++) {
-        const uint32_t made = merges[i] - t->first_merged; /* the rank that makes it; `count` or more: none */
+        const uint32_t made = merges[i] - t->first_merged; /* the rank that makes it. `count` or more: none */
         in_order &= made >= count || made < i / 2;
     }
     return in_order;
@@ -19,7 +19,7 @@ static bool is_end_of_char(const uint8_t *token, size_t n) {
     return byte_is_continuation(token[0]) && (n == 1 || (n == 2 && byte_is_continuation(token[1])));
 }
 
-/* Whether a token begins or ends within a character. Few do; only their parts need a look. */
+/* Whether a token begins or ends within a character. Few do. Only their parts need a look. */
 static inline bool has_part_of_char(const uint8_t *token, size_t n) {
     return byte_is_continuation(token[0]) || apply_char_length(token[n - 1]) > 1 || apply_char_length(token[n - 2]) > 2;
 }

@@ -32,7 +32,7 @@ static inline size_t apply_char_length(uint8_t first) {
     return first < 0xC2 || first >= 0xF0 ? 1 : first < 0xE0 ? 2 : 3;
 }
 
-/* The number of a character of two or three bytes; 0 if its other bytes do not continue it. */
+/* The number of a character of two or three bytes, or 0 if its other bytes do not continue it. */
 static inline size_t apply_char_number(const uint8_t *w, size_t length) {
     if (length == 2) {
         return byte_is_continuation(w[1]) ? (w[0] & 0x1Fu) << 6 | (w[1] & 0x3Fu) : 0;
@@ -53,7 +53,7 @@ typedef struct apply_char {
     uint32_t length;
 } apply_char;
 
-/* The character at w[i], i < n, if it may start as a token; otherwise the byte. */
+/* The character at w[i], i < n, if it may start as a token, otherwise the byte. */
 static inline apply_char apply_char_at(const merge_table *t, const uint8_t *w, size_t n, size_t i) {
     const size_t length = apply_char_length(w[i]);
     if (length > 1 && length <= n - i) {

@@ -13,7 +13,7 @@ the end of the heap at once.
 /* A token of the word, at the position of its first byte. */
 typedef struct apply_symbol {
     uint32_t id;
-    uint32_t rank; /* of the pair with the next symbol; also MERGE_NONE if merged into its left neighbor */
+    uint32_t rank; /* of the pair with the next symbol. Also MERGE_NONE if merged into its left neighbor */
     uint32_t prev; /* position, or NOWHERE */
     uint32_t next;
 } apply_symbol;

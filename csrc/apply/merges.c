@@ -55,7 +55,7 @@ void merge_table_free(merge_table *t, const pybpe_allocator *mem) {
     *t = (merge_table){0};
 }
 
-/* The bucket after i; after the last comes the first. */
+/* The bucket after i. After the last comes the first. */
 static size_t merge_bucket_next(const merge_table *t, size_t i) { return (i + 1) & (size_t)(UINT64_MAX >> t->shift); }
 
 void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged) {

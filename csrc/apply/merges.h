@@ -16,7 +16,7 @@ The merges of a vocabulary as a table: a pair of ids -> its rank, and the id tha
 
    Slots are in buckets of seven (and one that stays empty), filled from the front. The tags of a bucket are one number:
    byte i is 0 if slot i is empty, otherwise seven bits of its pair's hash and the top bit. Byte 7 is 1 if the bucket
-   was full when another pair was added; that pair is then in the next bucket that was not full. Most pairs that are
+   was full when another pair was added. That pair is then in the next bucket that was not full. Most pairs that are
    looked up do not merge, and the tags alone show that. For 50,000 merges the tags take 128 KiB, which fit in a level 2
    cache. */
 enum { MERGE_BUCKET = 8, MERGE_BUCKET_USED = 7 };
@@ -34,14 +34,14 @@ typedef struct merge_table {
     uint32_t *merged;       /* rank -> the id that the merge makes */
     bool consecutive;       /* for all merges so far, merged[rank] is merged[0] + rank */
     uint32_t first_merged;  /* merged[0] */
-    uint32_t *byte_ranks;   /* 65,536: first byte * 256 + second byte -> rank; every word starts with these */
-    uint32_t byte_ids[256]; /* byte -> id; `outside` for a byte without a token */
+    uint32_t *byte_ranks;   /* 65,536: first byte * 256 + second byte -> rank. Every word starts with these */
+    uint32_t byte_ids[256]; /* byte -> id. `outside` for a byte without a token */
     size_t capacity;        /* the number of merges that fit */
-    uint32_t *char_ranks;   /* apply_chars.c fills these two; NULL: all words start as bytes */
+    uint32_t *char_ranks;   /* apply_chars.c fills these two. NULL: all words start as bytes */
     uint32_t *char_guards;
 } merge_table;
 
-/* Makes room for `capacity` merges of ids below `ids`; a byte id may be PYBPE_NO_ID. Returns PYBPE_ERR_LIMIT if they do
+/* Makes room for `capacity` merges of ids below `ids`. A byte id may be PYBPE_NO_ID. Returns PYBPE_ERR_LIMIT if they do
    not fit the slots. */
 int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t byte_ids[256],
                     const pybpe_allocator *mem, pybpe_error *err);
@@ -73,7 +73,7 @@ static inline void merge_table_add_bytes(merge_table *t, uint8_t left, uint8_t r
 
 static inline uint64_t merge_tag(const merge_table *t, uint64_t hash) { return (hash >> (t->shift - 7) & 0x7F) | 0x80; }
 
-/* The rank of a pair in any bucket; for the few that merge_rank does not find at once. */
+/* The rank of a pair in any bucket. For the few that merge_rank does not find at once. */
 uint32_t merge_rank_search(const merge_table *t, uint64_t key);
 
 /* The rank of a pair of ids, or MERGE_NONE. There is no branch on the result, because it could be mispredicted. */

@@ -52,7 +52,7 @@ static void error_start(pybpe_error *err, int code, int sys_errno, uint64_t offs
     err->msg[0] = '\0';
 }
 
-/* The length of the printable character of UTF-8 at the start of a string that ends with NUL; 0 if there is none. */
+/* The length of the printable character of UTF-8 at the start of a string that ends with NUL, or 0 if there is none. */
 static size_t printable_length(const uint8_t *s) {
     if (byte_is_ascii(s[0])) {
         return s[0] >= ' ' && s[0] != 0x7F;
@@ -69,7 +69,7 @@ static size_t printable_length(const uint8_t *s) {
 }
 
 /* Makes one line of UTF-8 of a message: parts of file names and of texts may be anything, and may be cut anywhere. Line
-   ends and tabs become spaces; any other byte that is no part of a printable character becomes \\xNN. */
+   ends and tabs become spaces. Any other byte that is no part of a printable character becomes \\xNN. */
 static void error_end(pybpe_error *err) {
     char msg[sizeof err->msg];
     size_t at = 0;
@@ -245,7 +245,7 @@ static void mem_table_take(mem_table *t, const pybpe_allocator *mem, size_t n, b
 
 static bool mem_table_make(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size, bool zeroed) {
     /* On 4 KiB pages, every lookup in a large table costs a TLB miss. Huge pages are 2 MiB and must be requested before
-       the first access; a table smaller than one gains nothing from them. */
+       the first access. A table smaller than one gains nothing from them. */
     const size_t huge = (size_t)2 << 20;
     size_t n;
     size_t padded;
@@ -421,7 +421,7 @@ int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_alloc
 }
 
 /* Opens a regular file. Opening a pipe wakes the program that waits to write to it, whose bytes are lost when the pipe
-   is closed; so unless the file is `known` to be regular, or if it is a link now, this looks first. Returns -1 for any
+   is closed. So unless the file is `known` to be regular, or if it is a link now, this looks first. Returns -1 for any
    other file. */
 static int open_regular(const char *path, bool known) {
     struct stat st;
@@ -433,7 +433,7 @@ static int open_regular(const char *path, bool known) {
 }
 
 /* Reads the start of a file, `most` bytes, if these fit into the room. Returns its length, and the file's size and time
-   of the last write; or 0, and a size of UINT64_MAX. */
+   of the last write, or 0, and a size of UINT64_MAX. */
 static size_t start_read(int fd, uint8_t *bytes, size_t room, size_t most, uint64_t *size, int64_t *modified) {
     struct stat st;
     *size = UINT64_MAX;
@@ -688,7 +688,7 @@ static int folder_sync(pybpe_output *o, pybpe_error *err) {
     int result = retry_fsync(fd);
     int sync_errno = errno;
     close(fd);
-    /* Some file systems cannot flush a folder and report that; there the rename is as durable as possible. */
+    /* Some file systems cannot flush a folder and report that. There the rename is as durable as possible. */
     if (result != 0 && sync_errno != EINVAL && sync_errno != ENOTSUP) {
         return error_set_errno(err, sync_errno, "%s: its folder cannot be flushed", o->path);
     }

@@ -67,7 +67,7 @@ static inline int memory_check(const void *p, const char *what, size_t n, pybpe_
     return p != NULL ? PYBPE_OK : error_set_memory(err, what, n);
 }
 
-/* The error of a call after one that left a handle half changed; `failed` is the code of that one. */
+/* The error of a call after one that left a handle half changed. `failed` is the code of that one. */
 static inline int error_set_failed(pybpe_error *err, int failed, const char *handle) {
     error_fill(err, failed, 0, "%s failed in an earlier call and can only be freed", handle);
     return failed;
@@ -110,7 +110,7 @@ void *mem_alloc_array(const pybpe_allocator *mem, size_t count, size_t size); /*
 void *mem_resize_array(const pybpe_allocator *mem, void *ptr, size_t count, size_t size); /* ptr stays valid on NULL */
 void mem_free(const pybpe_allocator *mem, void *ptr);
 
-/* Makes room for `need` items in an array that has room for *room items of `size` bytes; it may be NULL at first.
+/* Makes room for `need` items in an array that has room for *room items of `size` bytes. It may be NULL at first.
    Returns the array, which may have moved, and updates *room. Returns NULL if there is no memory: then the array and
    *room stay as they are. An array grows by half or more, so that appending takes linear time. */
 void *mem_grow(const pybpe_allocator *mem, void *items, size_t *room, size_t need, size_t size);
@@ -118,10 +118,10 @@ static inline void *mem_reserve(const pybpe_allocator *mem, void *items, size_t 
     return PYBPE_LIKELY(need <= *room && items != NULL) ? items : mem_grow(mem, items, room, need, size);
 }
 
-/* A copy of the allocator for a handle to keep; NULL becomes malloc's. */
+/* A copy of the allocator for a handle to keep. NULL becomes malloc's. */
 pybpe_allocator mem_of(const pybpe_allocator *mem);
 
-/* Like mem_alloc_array, but aligned to 64 bytes and backed by huge pages where the system has them; not zeroed. For
+/* Like mem_alloc_array, but aligned to 64 bytes and backed by huge pages where the system has them, not zeroed. For
    large tables that are accessed at random. Free with mem_table_free. */
 typedef struct mem_table {
     void *data;    /* aligned */
@@ -138,7 +138,7 @@ typedef struct hash_seed {
 } hash_seed;
 hash_seed hash_seed_draw(void);
 
-/* r = a + b or a * b; false if that overflows. */
+/* r = a + b or a * b. False if that overflows. */
 static inline bool size_add(size_t a, size_t b, size_t *r) { return !__builtin_add_overflow(a, b, r); }
 static inline bool size_mul(size_t a, size_t b, size_t *r) { return !__builtin_mul_overflow(a, b, r); }
 
@@ -162,7 +162,7 @@ static inline uint64_t bytes_equal(uint64_t x, uint8_t c) {
     uint64_t differ = x ^ EACH_BYTE(c);
     return (differ - EACH_BYTE(1)) & ~differ & EACH_BYTE(0x80);
 }
-/* The high bit of every byte of x that is in low..high; all are below 0x80, and 1 <= low. */
+/* The high bit of every byte of x that is in low..high. All are below 0x80, and 1 <= low. */
 static inline uint64_t bytes_between(uint64_t x, unsigned low, unsigned high) {
     return (x + EACH_BYTE(0x80 - low)) & ~(x + EACH_BYTE(0x7F - high)) & EACH_BYTE(0x80);
 }
@@ -190,18 +190,18 @@ static inline void id_store(void *ids, int id_bytes, size_t i, uint32_t id) {
 }
 
 /* Reads a whole file with plain reads (with a mapping, truncating the file would kill the process with SIGBUS). *data
-   is NULL for an empty file; free it with mem_free. Refuses anything but a regular file, and a file that was
+   is NULL for an empty file. Free it with mem_free. Refuses anything but a regular file, and a file that was
    written to meanwhile. */
 int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_allocator *mem, pybpe_error *err);
 
-/* An open regular file for reading at offsets; safe to share between threads. fd is -1 when closed. */
+/* An open regular file for reading at offsets. Safe to share between threads. fd is -1 when closed. */
 typedef struct file_in {
     int fd;
     uint64_t size;
     int64_t modified; /* the time of the last write, in nanoseconds */
 } file_in;
 int file_in_open(file_in *f, const char *path, pybpe_error *err);
-/* Reads exactly n bytes; returns PYBPE_ERR_FORMAT if the file ends before that. */
+/* Reads exactly n bytes. Returns PYBPE_ERR_FORMAT if the file ends before that. */
 int file_in_read(const file_in *f, const char *path, uint64_t offset, void *data, size_t n, pybpe_error *err);
 /* Returns an error if somebody has written to the file since it was opened: then what was read may be neither the old
    content nor the new one. */

@@ -1,7 +1,7 @@
 /*
 Counting words: text -> distinct words and how often each occurs.
 
-Words are looked up in batches of 256. The first pass computes keys and prefetches the slots; the second pass compares
+Words are looked up in batches of 256. The first pass computes keys and prefetches the slots. The second pass compares
 and counts. By then the slots are in the cache, so a word takes the time of a few instructions, not of a memory access.
 
 count_table.c has the table; count_absorb.c adds tables; count_sort.c sorts their words, and count_merge.c adds sorted

@@ -57,7 +57,7 @@ static void halves_merge(const pybpe_strings *words, const sort_entry *from, siz
     memcpy(to + (middle - i), from + j, (n - j) * sizeof *to);
 }
 
-/* Sorts n entries; `room` has place for as many. */
+/* Sorts n entries. `room` has place for as many. */
 static void bucket_sort(const pybpe_strings *words, sort_entry *entries, sort_entry *room, size_t n) {
     for (size_t i = 0; i < n; i += INSERTION_MOST) {
         insertion_sort(words, entries + i, n - i < INSERTION_MOST ? n - i : INSERTION_MOST);

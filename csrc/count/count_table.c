@@ -12,7 +12,7 @@ A slot is 24 bytes. A word of up to 15 bytes, like nearly all words of natural t
     arena    blocks of records, never moved:  count (8 bytes), length (8 bytes), the word's bytes
 
 The count of a long word is in its record, because a lookup has to compare the bytes there anyway. So all long words can
-be read in the order of the arena; in the order of slots, accesses would be scattered over it.
+be read in the order of the arena. In the order of slots, accesses would be scattered over it.
 */
 #include "count/count_table.h"
 

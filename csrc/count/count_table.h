@@ -21,7 +21,7 @@ typedef struct count_slot {
     uint64_t count; /* of a short word */
 } count_slot;
 
-/* A block of the arena; its records follow. */
+/* A block of the arena. Its records follow. */
 typedef struct count_block {
     struct count_block *next;
     size_t used, cap;
@@ -40,7 +40,7 @@ struct pybpe_counter {
     uint64_t total;
     uint64_t weight; /* how often each occurrence counts: 1, except in pybpe_counter_add_texts */
     uint64_t memory;
-    int failed; /* the code of an error that left it half changed, or PYBPE_OK; then it is empty */
+    int failed; /* the code of an error that left it half changed, or PYBPE_OK. Then it is empty */
     count_block *blocks;
     hash_seed seed;
 };
@@ -80,7 +80,7 @@ static inline int count_overflow(pybpe_error *err) {
     return error_set(err, PYBPE_ERR_LIMIT, 0, "the count of a word exceeds 2^64 - 1");
 }
 
-/* Prepares a lookup and prefetches the slot; `end` is the end of the readable bytes. */
+/* Prepares a lookup and prefetches the slot. `end` is the end of the readable bytes. */
 static inline void pending_set(pending *p, const pybpe_counter *c, const uint8_t *word, size_t length,
                                const uint8_t *end) {
     p->word = word;
@@ -126,7 +126,7 @@ static inline bool slot_equals(const count_slot *slot, const pending *p) {
 /* Puts a new word with count 0 into an empty slot. */
 int count_table_insert(pybpe_counter *c, count_slot *slot, const pending *p, pybpe_error *err);
 
-/* The count of a word. A new word is added with count 0; there must be room for it. */
+/* The count of a word. A new word is added with count 0. There must be room for it. */
 static inline int count_table_add(pybpe_counter *c, const pending *p, uint64_t **count, pybpe_error *err) {
     size_t i = (size_t)p->hash & c->mask;
     while (c->slots[i].key.hi != 0 && !slot_equals(&c->slots[i], p)) {

@@ -29,7 +29,7 @@ struct pybpe_divider {
     uint8_t *scratch; /* for the text and the cluster of a record without escapes */
     size_t scratch_room;
     size_t records, line_ends; /* of JSON lines */
-    int failed;                /* the code of an error since it was cleared, or PYBPE_OK; then it is empty */
+    int failed;                /* the code of an error since it was cleared, or PYBPE_OK. Then it is empty */
     crc_tables crc;
 };
 

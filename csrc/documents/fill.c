@@ -56,7 +56,7 @@ static size_t filler_take(row_filler *f, size_t length) {
     return number;
 }
 
-/* Returns the largest length up to `most` that waits; 0 if there is none. */
+/* Returns the largest length up to `most` that waits, or 0 if there is none. */
 static size_t longest_up_to(const uint64_t *lengths, size_t most) {
     size_t word = most / 64;
     uint64_t bits = lengths[word] & UINT64_MAX >> (63 - most % 64);
@@ -155,7 +155,7 @@ int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *
 Rows of whole texts
 
 Each row begins with the longest text that is left, and takes one, two or three texts that fill it exactly, if there are
-such; otherwise the longest that fits, and then the same for the rest of the row. With the bits of the lengths in
+such, otherwise the longest that fits, and then the same for the rest of the row. With the bits of the lengths in
 reverse order, a shift and an "and" find all pairs with a given sum, 64 at a time.
 */
 
@@ -194,7 +194,7 @@ static void fitter_take(row_fitter *f, size_t length, uint64_t row) {
     fitter_remove(f, length);
 }
 
-/* Returns the larger of two lengths with this total, as near to each other as there are; 0 if there are none. */
+/* Returns the larger of two lengths with this total, as near to each other as there are, or 0 if there are none. */
 static size_t fitter_pair(const row_fitter *f, size_t total) {
     const size_t half = (total + 1) / 2, shift = f->width - total;
     uint64_t mask = UINT64_MAX << half % 64;

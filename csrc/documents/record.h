@@ -20,7 +20,7 @@ typedef struct record_field {
 typedef struct json_record {
     json_spelling text, cluster; /* `at` is NULL if the record does not have it */
     bool blank;                  /* there is only white space in the line */
-    record_field *fields;        /* all of them, if not NULL: room for RECORD_FIELDS; the caller sets it */
+    record_field *fields;        /* all of them, if not NULL: room for RECORD_FIELDS. The caller sets it */
     size_t count;
 } json_record;
 

@@ -1,7 +1,7 @@
 /*
 Reads JSON lines for the cleaning of a corpus, which needs the text of each record, and writes most records again. A
 record is written in one form: one space after each colon and comma, and no space elsewhere between names and values. A
-text has the escapes that Python's json writes with ensure_ascii=False; all other values stay as they are spelled.
+text has the escapes that Python's json writes with ensure_ascii=False. All other values stay as they are spelled.
 */
 #include "documents/record.h"
 

@@ -15,13 +15,13 @@ encode_units.c is about everything from words to ids. This file finds the specia
 #include "encode/encode_work.h"
 #include "special/special.h"
 
-/* Encodes text in two stages; the words are as for stages_start. */
+/* Encodes text in two stages. The words are as for stages_start. */
 static void text_add_stages(encode_work *work, const uint8_t *text, size_t n, const stages_ends *words) {
     stages_scan scan;
     const uint32_t *ids;
     size_t count;
     bool more = n > 0 && (!work->e->lacks_bytes || text_is_known(work, text, n));
-    units_flush(work); /* these are only specials; and texts may have ended */
+    units_flush(work); /* these are only specials, and texts may have ended */
     stages_start(&scan, work->e, work->c, text, n, words, work->err);
     while (more && work->code == PYBPE_OK) {
         work->code = stages_next(&scan, &ids, &count, &more);

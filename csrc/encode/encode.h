@@ -15,7 +15,7 @@ void boundary_table_free(boundary_table *t, const pybpe_allocator *mem);
 /* encode_whole.c: tokens that merges do not reach, for vocabularies in which a word that is a token becomes that token.
    A zeroed table has no such tokens. */
 typedef struct whole_table {
-    uint8_t *bits;  /* bit `id` is set if merges do not give that token; NULL if they give all tokens */
+    uint8_t *bits;  /* bit `id` is set if merges do not give that token. NULL if they give all tokens */
     size_t longest; /* the length of the longest one */
 } whole_table;
 
@@ -27,7 +27,7 @@ void whole_table_free(whole_table *w, const pybpe_allocator *mem);
 /* The id of a word that is such a token, or PYBPE_NO_ID. */
 uint32_t whole_table_find(const whole_table *w, const pybpe_vocab *v, const uint8_t *word, size_t n);
 
-/* encode_units.c: checks that every byte of a text has a token; `at` is where the text begins in the caller's text. */
+/* encode_units.c: checks that every byte of a text has a token. `at` is where the text begins in the caller's text. */
 int encoder_check_bytes(const pybpe_encoder *e, const uint8_t *text, size_t n, size_t at, pybpe_error *err);
 
 /* encode.c: refuses an encoder that changes texts, for functions that take a text as it is. */
@@ -39,8 +39,8 @@ typedef struct encode_stages encode_stages;
 struct pybpe_encoder {
     pybpe_allocator mem;
     const pybpe_vocab *vocab; /* borrowed */
-    pybpe_pretok *named; /* the splitter of the vocabulary's pattern; NULL if that is unknown, or for a borrowed one */
-    const pybpe_pretok *pretok; /* the one that is used; NULL: none, words come from the caller */
+    pybpe_pretok *named; /* the splitter of the vocabulary's pattern. NULL if that is unknown, or for a borrowed one */
+    const pybpe_pretok *pretok; /* the one that is used. NULL: none, words come from the caller */
     pybpe_specials *specials;   /* NULL if there are none */
     bool narrow;                /* every id fits 16 bits */
     bool lacks_bytes;           /* some byte has no token: see text_is_known */

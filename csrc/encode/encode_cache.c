@@ -2,7 +2,7 @@
 The cache of words and their ids. encode_cache.h has the drawing.
 
 A cache starts small, so that a short text costs little. It grows, up to a fixed size, when a call passes a lot of text
-or when many words have been added; and once more when that size has turned many words away. A new word takes the first
+or when many words have been added, and once more when that size has turned many words away. A new word takes the first
 slot of its set. The word that was there moves to the second slot, and the word in the second one to a free slot of the
 neighboring set: see set_push.
 */
@@ -50,7 +50,7 @@ static void set_push(pybpe_cache *c, cache_slot *set, const cache_slot *word) {
     set[0] = *word;
 }
 
-/* Replaces the tables with larger ones. Short words are moved; long ones are forgotten. */
+/* Replaces the tables with larger ones. Short words are moved. Long ones are forgotten. */
 static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
     size_t sets = (size_t)1 << log2_sets;
     mem_table table;
@@ -143,7 +143,7 @@ void pybpe_cache_free(pybpe_cache *c) {
 
 /* Returns log2 of the number of sets that the table should have for n more bytes of text. */
 static unsigned sets_wanted(const pybpe_cache *c, size_t n) {
-    const size_t bytes_per_set = 32; /* of text; natural text has fewer new words than that at any length */
+    const size_t bytes_per_set = 32; /* of text. Natural text has fewer new words than that at any length */
     const size_t usual = (size_t)1 << CACHE_LOG2_SETS_USUAL;
     if (c->sets >= usual) { /* twice the memory must be worth it */
         return c->crowded > c->sets / 4 ? CACHE_LOG2_SETS_MAX : CACHE_LOG2_SETS_USUAL;

@@ -3,14 +3,14 @@ The words that a thread remembers: the implementation of pybpe_cache. Internal.
 
 Words of up to 15 bytes are in a table of 32-byte slots. The two slots of a cache line are a set. A word is in the set
 that its hash selects. If that one has no room, a word moves to the set's neighbor, the other half of an aligned 128
-bytes; when it is looked up again, it returns. A slot:
+bytes. When it is looked up again, it returns. A slot:
 
     byte  0        8              15 16                          31
           | bytes of the word, zeros |n| up to 8 ids of 16 bits    |   vocabularies of up to 65,536 ids
           | bytes of the word, zeros |n| up to 4 ids of 32 bits    |   larger ones
           | bytes of the word, zeros |0| offset, generation        |   more ids than fit: they are in the arena
 
-    n: the length in the low 4 bits, the number of ids in the high 4; a length of 0 marks an empty slot
+    n: the length in the low 4 bits, the number of ids in the high 4. A length of 0 marks an empty slot
 
 Longer words are in the arena, with their bytes, and are found through a second table by their hash. When the arena is
 full, it starts over with a new generation: references to an older generation are no longer valid.
@@ -44,7 +44,7 @@ typedef struct cache_long_slot {
     uint32_t offset, generation; /* generation 0 marks an empty slot */
 } cache_long_slot;
 
-/* One word in the arena; its ids follow, then its bytes (not for words of up to 15 bytes). */
+/* One word in the arena. Its ids follow, then its bytes (not for words of up to 15 bytes). */
 typedef struct cache_entry {
     uint32_t length; /* of the word */
     uint32_t count;  /* of ids */
@@ -106,7 +106,7 @@ static inline cache_long_slot *cache_long_slot_of(const pybpe_cache *c, uint64_t
     return &c->long_slots[hash & c->long_mask];
 }
 
-/* The ids of a longer word of up to CACHE_WORD_MAX bytes, or NULL; and how to remember them. */
+/* The ids of a longer word of up to CACHE_WORD_MAX bytes, or NULL, and how to remember them. */
 const uint32_t *cache_long_find(const pybpe_cache *c, uint64_t hash, const uint8_t *w, size_t n, size_t *count);
 void cache_long_add(pybpe_cache *c, uint64_t hash, const uint8_t *w, size_t n, const uint32_t *ids, size_t count);
 

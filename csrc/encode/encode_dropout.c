@@ -1,10 +1,10 @@
 /*
 BPE dropout: encoding with merges left out at random.
-Source: Provilkov et al. 2020, BPE-Dropout: Simple and Effective Subword Regularization, arXiv 1910.13267; and the order
+Source: Provilkov et al. 2020, BPE-Dropout: Simple and Effective Subword Regularization, arXiv 1910.13267, and the order
 of events of Hugging Face's tokenizers (tokenizers/src/models/bpe/word.rs), whose distribution this has.
 
 The queue holds the pairs that can merge, the lowest rank first and, within a rank, the leftmost. In each step its
-entries are tried in this order. Each is passed over with the probability `rate`; the first one that is not leaves the
+entries are tried in this order. Each is passed over with the probability `rate`. The first one that is not leaves the
 queue, and its pair becomes a token, which adds the pairs on both sides of it. All that were passed over are tried again
 in the next step. If a step passes over all entries, the word is finished.
 
@@ -37,7 +37,7 @@ typedef struct dropout_node {
 /* A token, at the position of its first byte. */
 typedef struct dropout_symbol {
     uint32_t id;
-    uint32_t rank; /* of the pair with the next one; also MERGE_NONE if merged into the one before */
+    uint32_t rank; /* of the pair with the next one. Also MERGE_NONE if merged into the one before */
     uint32_t prev, next;
 } dropout_symbol;
 
@@ -45,7 +45,7 @@ typedef struct dropout_work {
     const pybpe_encoder *e;
     uint64_t limits[DROPOUT_BITS]; /* bit j of a geometric number is set if a draw of 53 bits is below limits[j] */
     unsigned bits;
-    uint64_t random, weights; /* the states of two generators; what the second one gives affects only the time */
+    uint64_t random, weights; /* the states of two generators. What the second one gives affects only the time */
     dropout_symbol *symbols;
     dropout_node *nodes;
     size_t room; /* of a word, in bytes */
@@ -109,7 +109,7 @@ static void treap_split(dropout_node *nodes, uint32_t t, uint64_t key, uint32_t 
     }
 }
 
-/* Joins two treaps; all keys of `a` are below the keys of `b`. */
+/* Joins two treaps. All keys of `a` are below the keys of `b`. */
 static uint32_t treap_join(dropout_node *nodes, uint32_t a, uint32_t b) {
     if (a == NO_NODE || b == NO_NODE) {
         return a == NO_NODE ? b : a;

@@ -16,9 +16,9 @@ cannot be. This takes a few operations on masks for all phrases of the group, wi
 
 A merge makes a token that may be used again if, on one of its sides, the phrase continues with a token of stage 1 that
 can meet it in a merge (stages_joint_has). The phrase is then *chained*, and it is merged by itself, pair after pair.
-Half of the chained phrases have three tokens and a quarter have four; for these there is code without branches. For
+Half of the chained phrases have three tokens and a quarter have four. For these there is code without branches. For
 others of fewer than 16 tokens, the array `keys` has the rank of the pair that begins at each token and, in the low
-bits, the token's place, so that the least one is the pair to merge; `alive` has a bit for each token that remains:
+bits, the token's place, so that the least one is the pair to merge. `alive` has a bit for each token that remains:
 
     ids      of  the  same  time          of the   .   same  time
     keys     12  905   77     -     ->       -     -    77     -
@@ -31,7 +31,7 @@ possible: even which slot has a pair is computed.
 
 enum { FEW = 8, MANY = 16, PLACE_BITS = 4, GROUP_TOKENS = 64 };
 
-/* The order of a pair in any bucket; for the few that stages_order does not find at once. */
+/* The order of a pair in any bucket. For the few that stages_order does not find at once. */
 static __attribute__((noinline)) uint32_t stages_order_search(const encode_stages *s, uint64_t key) {
     uint64_t slot = *stages_slot(s, key);
     return slot != UINT64_MAX ? (uint32_t)slot & ((1U << STAGES_ORDER_BITS) - 1) : ORDER_NONE;
@@ -297,7 +297,7 @@ Blocks
 */
 
 /* Finds where the phrases of ids[at..at + count), count <= GROUP_TOKENS, continue. Bit k is for the place before
-   ids[at + k]; bit 0 is never set. Ends of words before ids[at] are not needed again; those after it may be, if fewer
+   ids[at + k]. Bit 0 is never set. Ends of words before ids[at] are not needed again. Those after it may be, if fewer
    tokens than `count` are merged now. */
 static inline uint64_t find_joints(const encode_stages *s, stages_block *b, size_t at, unsigned count) {
     const uint32_t *ids = b->ids + at;

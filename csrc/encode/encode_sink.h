@@ -1,8 +1,8 @@
 /*
 Where an encoder writes ids. Internal.
 
-To emit a unit's ids, the code stores as many ids as a slot of the cache can hold and advances by their actual number;
-the next unit overwrites the excess. Since each byte gives at most one token, there is room for the excess except at the
+To emit a unit's ids, the code stores as many ids as a slot of the cache can hold and advances by their actual number.
+The next unit overwrites the excess. Since each byte gives at most one token, there is room for the excess except at the
 very end.
 */
 #ifndef PYBPE_ENCODE_SINK_H
@@ -55,7 +55,7 @@ static inline void sink_put_many(id_sink *sink, const uint32_t *ids, size_t coun
     }
 }
 
-/* Emits the ids of a slot; there are `count`. `narrow` and `id_bytes` are constants in the loops over units. */
+/* Emits the ids of a slot. There are `count` of them. `narrow` and `id_bytes` are constants in the loops over units. */
 INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t count, bool narrow, int id_bytes) {
     const bool roomy = PYBPE_LIKELY(sink->count < sink->roomy);
     if (id_bytes == 2 && narrow && roomy) {

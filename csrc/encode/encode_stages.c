@@ -21,7 +21,7 @@ Why the ids are exact. BPE applies the merge with the lowest rank, over and over
    two. stages_new checks that no merge of stage 1 uses a token that a merge of stage 2 makes.
 2. Units. They end only at hard boundaries of the merges of stage 1 (encode_boundary.c has the proof), and at the ends
    of words. So stage 1 has the same result in each unit as in the whole word. Which of the hard boundaries are used
-   does not matter; they are those where a word of gpt2's pattern ends.
+   does not matter. They are those where a word of gpt2's pattern ends.
 3. Phrases. Consider the place between two tokens a and b that stage 1 has made, and the first merge that crosses it. It
    joins a token that ends with a to one that begins with b. By 1 it is a merge of stage 2, so the pair of the last
    token of its left part and the first token of its right part is (a, b). Those pairs are the *joints*. Where (a, b)

@@ -17,12 +17,12 @@ enum { STAGES_ID_BITS = 21, STAGES_ORDER_BITS = 22, STAGES_PARTS_BITS = 2 };
 #define ORDER_NONE UINT32_MAX /* of a pair that stage 2 does not merge */
 
 struct encode_stages {
-    pybpe_vocab vocab;     /* the encoder's, with the merges of stage 1 only; borrowed */
+    pybpe_vocab vocab;     /* the encoder's, with the merges of stage 1 only, borrowed */
     pybpe_encoder *first;  /* encodes with it; encoder_divide makes it */
-    pybpe_pretok *splits;  /* where units may end; any splitter gives the same ids */
-    uint64_t *joints;      /* a Bloom filter: two bits in one word for each pair; see stages_joint_has */
+    pybpe_pretok *splits;  /* where units may end. Any splitter gives the same ids */
+    uint64_t *joints;      /* a Bloom filter: two bits in one word for each pair: see stages_joint_has */
     unsigned joints_shift; /* 64 - log2(words of joints) - 12 */
-    uint64_t *pairs; /* in buckets of two, filled from the front; a pair that has no room is in a later bucket; all
+    uint64_t *pairs; /* in buckets of two, filled from the front. A pair that has no room is in a later bucket. All
     bits are set in an empty slot */
     uint64_t pairs_factor; /* secret and odd: hashes by multiplication */
     size_t pairs_mask;     /* buckets - 1 */
@@ -66,7 +66,7 @@ static inline uint32_t stages_result(const encode_stages *s, const merge_table *
     return merge_result(t, s->first_rank + order_rank(order));
 }
 
-/* The number of merges of stage 1; all of them if two stages would not help. */
+/* The number of merges of stage 1. All of them if two stages would not help. */
 size_t stages_first_merges(const pybpe_vocab *v);
 
 /* Makes the stages of v, the first with `merges` merges. *out stays NULL if that would not be exact. Its encoder
@@ -74,7 +74,7 @@ size_t stages_first_merges(const pybpe_vocab *v);
 int stages_new(encode_stages **out, const pybpe_vocab *v, size_t merges, const pybpe_allocator *mem, pybpe_error *err);
 void stages_free(encode_stages *s, const pybpe_allocator *mem);
 
-/* encode_new.c: divides the merges of an encoder into stages, the first with `merges` merges, if that is exact; removes
+/* encode_new.c: divides the merges of an encoder into stages, the first with `merges` merges, if that is exact, removes
    the stages. */
 int encoder_divide(pybpe_encoder *e, size_t merges, pybpe_error *err);
 void encoder_unite(pybpe_encoder *e);
@@ -104,14 +104,14 @@ typedef struct stages_scan {
     pybpe_error *err;
     pretok_place words_place, splits_place;
     sequence_room room;
-    stages_ends words, splits; /* words: of the vocabulary's pattern; no merge crosses their ends */
+    stages_ends words, splits; /* words: of the vocabulary's pattern. No merge crosses their ends */
     size_t words_found[STAGES_ENDS], splits_found[STAGES_ENDS];
     size_t pos; /* up to here, stage 1 is done */
     stages_units units;
-    size_t held_at, held; /* where the last phrase begins in c->stage_ids, which may continue; its tokens */
+    size_t held_at, held; /* where the last phrase begins in c->stage_ids, which may continue, and its tokens */
 } stages_scan;
 
-/* Starts with text[0..n), whose words are given; with NULL, the encoder's splitter finds them. */
+/* Starts with text[0..n), whose words are given. With NULL, the encoder's splitter finds them. */
 void stages_start(stages_scan *scan, const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n,
                   const stages_ends *words, pybpe_error *err);
 
@@ -125,7 +125,7 @@ int stages_encode_units(stages_scan *scan, size_t held, size_t *total);
 
 /* The ids of a block in stage 2 (encode_phrase.c). */
 typedef struct stages_block {
-    uint32_t *ids;                     /* of stage 1; overwritten */
+    uint32_t *ids;                     /* of stage 1, overwritten */
     size_t total;                      /* of these */
     size_t from;                       /* where the next phrase begins in `ids` */
     size_t known;                      /* up to here, they continue that phrase */

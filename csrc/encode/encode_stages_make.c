@@ -28,7 +28,7 @@ size_t stages_first_merges(const pybpe_vocab *v) {
     return k >= least ? k : v->merges_count;
 }
 
-/* The tokens of stage 1 that a token begins and ends with; PYBPE_NO_ID for a token that no merge makes. */
+/* The tokens of stage 1 that a token begins and ends with. PYBPE_NO_ID for a token that no merge makes. */
 typedef struct stage_ends {
     uint32_t first, last;
     bool used;     /* by a merge of stage 1 */

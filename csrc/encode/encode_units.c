@@ -2,7 +2,7 @@
 The units of words: their keys, their slots of the cache, and their ids. encode.c has the drawing.
 
 Units are processed in batches of a few hundred. The first stage cuts words into units, makes their keys, hashes them,
-and prefetches their slots; the second stage compares keys and emits ids. By then the slots have arrived, so a table
+and prefetches their slots. The second stage compares keys and emits ids. By then the slots have arrived, so a table
 much larger than the processor's caches costs hardly more than a small one.
 */
 #include "encode/encode_stages.h"
@@ -102,7 +102,7 @@ static size_t units_missing(const encode_work *work, uint16_t units[BATCH_UNITS]
     return count;
 }
 
-/* Adds to the cache the likely words of the batch that it lacks. Most are tokens, which the vocabulary's index finds; in
+/* Adds to the cache the likely words of the batch that it lacks. Most are tokens, which the vocabulary's index finds. In
    rounds, so that all loads of one are on their way before the next one needs what they load. */
 static __attribute__((noinline)) void units_sift(encode_work *work) {
     const pybpe_vocab *v = work->e->vocab;
@@ -233,7 +233,7 @@ void units_flush(encode_work *work) {
 The first stage: from words to units
 
     words_add_all           any number of words: in batches, each by one of these two
-    words_add_whole_tokens  looks for words that are tokens which merges do not reach; the words between them go to
+    words_add_whole_tokens  looks for words that are tokens which merges do not reach. The words between them go to
     words_add_checked       words whose bytes must have tokens
     words_add_cut           words that the splitter has cut at hard boundaries
     words_to_units          what both use: up to BATCH_WORDS words

@@ -3,7 +3,7 @@ Tokens that merges do not reach.
 
 tiktoken, and Hugging Face's models with ignore_merges, look up the whole word before they merge anything. For the
 vocabulary of a single training this changes nothing: merging the bytes of a token gives that token. It matters if
-tokens were added later, as in Llama 3's vocabulary. The few such tokens are found here, once; all other words are
+tokens were added later, as in Llama 3's vocabulary. The few such tokens are found here, once. All other words are
 encoded as usual, with the same result.
 */
 #include "encode/encode.h"

@@ -21,11 +21,11 @@ typedef struct encode_work {
     size_t size;        /* bytes of all texts */
     size_t cap;         /* the number of ids for which there is room */
     pybpe_error *err;
-    int code; /* the first error; later units are dropped */
+    int code; /* the first error. Later units are dropped */
     id_sink sink;
     size_t count;                                /* of units */
     size_t misses;                               /* units of this batch that were not in their sets */
-    uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys; separate arrays, because gcc would join the halves
+    uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys. Separate arrays, because gcc would join the halves
     inefficiently */
     cache_slot *sets[BATCH_UNITS + UNITS_AHEAD]; /* those after the last unit are only prefetched */
     uint64_t *ends;               /* where to store how many ids the next text of pybpe_encode_batch ends at */
@@ -33,7 +33,7 @@ typedef struct encode_work {
     size_t ended_at[BATCH_UNITS]; /* the number of units up to the end of each */
 } encode_work;
 
-/* The caller's buffer for ids, of id_bytes; `ids` is NULL if they are only counted. */
+/* The caller's buffer for ids, of id_bytes. `ids` is NULL if they are only counted. */
 typedef struct id_buffer {
     void *ids;
     int id_bytes;
@@ -52,7 +52,7 @@ void text_begin(encode_work *work, const uint8_t *text, size_t n);
 /* Ends a text. A batch of units may contain several short texts, so that their slots, too, have time to arrive. */
 void text_end(encode_work *work);
 
-/* Whether every byte has a token; otherwise sets the error. */
+/* Whether every byte has a token, otherwise sets the error. */
 bool text_is_known(encode_work *work, const uint8_t *text, size_t n);
 
 /* Adds any number of words, from text + from to the ends. */

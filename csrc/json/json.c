@@ -9,7 +9,7 @@ control characters that a string must not contain.
 
 enum {
     JSON_MAX_DEPTH = 64,   /* of brackets */
-    JSON_MAX_NUMBER = 300, /* bytes; Python refuses some longer integers */
+    JSON_MAX_NUMBER = 300, /* bytes. Python refuses some longer integers */
     HIGH_FIRST = 0xD800,
     LOW_FIRST = 0xDC00,
     LOW_LAST = 0xDFFF
@@ -37,7 +37,7 @@ const uint8_t *json_special(const uint8_t *at, const uint8_t *end) {
     return at;
 }
 
-/* Whether the next character is this one; moves past it then. */
+/* Whether the next character is this one. Moves past it then. */
 static bool take_here(json *j, uint8_t wanted) {
     const bool is_here = j->at < j->end && *j->at == wanted;
     j->at += is_here;

@@ -1,6 +1,6 @@
 /*
 JSON, as far as a tokenizer.json and JSON lines need it: strings, small integers, members of an object, and whether
-anything else is right. It is checked as RFC 8259 defines it, so that no text is accepted that Python's json refuses; as
+anything else is right. It is checked as RFC 8259 defines it, so that no text is accepted that Python's json refuses. As
 in Python, NaN and the infinities are accepted, too. Internal.
 */
 #ifndef PYBPE_JSON_H
@@ -42,7 +42,7 @@ typedef struct json_member {
 /* Finds members of an object, each of which may occur only once, and moves past the object. All values are checked. */
 bool json_find(json *j, json_member *members, size_t count);
 
-/* Finds item i of an array whose bracket and earlier items have been read; j ends with the array. Returns 1, 0 after the
+/* Finds item i of an array whose bracket and earlier items have been read. `j` ends with the array. Returns 1, 0 after the
    last item, or -1. */
 int json_next(json *j, size_t i, json_member *item);
 
@@ -66,10 +66,10 @@ bool json_string(json *j, uint8_t *out, size_t *n);
 /* Moves past any value, and checks it. Refuses brackets more than 64 deep and numbers of more than 300 bytes. */
 bool json_check_value(json *j);
 
-/* The first byte that a string must escape: a quote, a backslash or a control character; `end` if there is none. */
+/* The first byte that a string must escape: a quote, a backslash or a control character. `end` if there is none. */
 const uint8_t *json_special(const uint8_t *at, const uint8_t *end);
 
-/* The character that a letter means after a backslash; 0 if none, or if it is u. */
+/* The character that a letter means after a backslash, or 0 if none, or if it is u. */
 static inline uint8_t json_escaped_char(uint8_t letter) {
     switch (letter) {
     case '"':
@@ -91,7 +91,7 @@ static inline uint8_t json_escaped_char(uint8_t letter) {
     }
 }
 
-/* The letter that means a character after a backslash; 0 if only \u does, or if the character needs no escape. */
+/* The letter that means a character after a backslash, or 0 if only \u does, or if the character needs no escape. */
 static inline uint8_t json_escape_letter(uint8_t c) {
     switch (c) {
     case '"':

@@ -9,7 +9,7 @@ token for the last target. Samples overlap only by that token:
     sample 1                            [rank 0     ][rank 1     ]
 
 With shuffling, llm.c draws from one generator, seeded with 42 + rank: a permutation of the shards at the start of each
-epoch, and one of the samples whenever it opens a shard. The shards' permutation is shuffled further each time; the
+epoch, and one of the samples whenever it opens a shard. The shards' permutation is shuffled further each time. The
 samples' permutation starts from the identity each time. The order of draws determines the whole sequence, so _seek
 repeats the draws without reading any tokens. If the result of a shuffle is not needed, _seek drops as many numbers as
 the shuffle would draw.

@@ -11,7 +11,7 @@ enum { MT19937_N = 624 };
 
 typedef struct mt19937 {
     uint32_t state[MT19937_N];
-    uint32_t next; /* index of the next number; MT19937_N: the state must be renewed */
+    uint32_t next; /* index of the next number. MT19937_N: the state must be renewed */
 } mt19937;
 
 void mt19937_seed(mt19937 *rng, uint32_t seed);

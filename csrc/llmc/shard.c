@@ -212,7 +212,7 @@ int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int forma
     int code = w->path == NULL ? error_set_memory(err, "a file name", strlen(path) + 1)
                                : pybpe_output_open(&w->output, path, mem, err);
     if (code == PYBPE_OK && format_has_header(format)) {
-        header_fill(w, w->buffer); /* reserves its place; the count is filled in at the end */
+        header_fill(w, w->buffer); /* reserves its place. The count is filled in at the end */
         code = pybpe_output_write(w->output, w->buffer, PYBPE_SHARD_HEADER_BYTES, err);
     }
     if (code != PYBPE_OK) {

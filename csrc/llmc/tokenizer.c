@@ -2,7 +2,7 @@
 A tokenizer in one object that threads share: a vocabulary, its encoder, and a cache for each call that runs.
 
 A call takes an idle cache, or makes one, and puts it back. The idle ones are in a few places that are changed atomically,
-so that no call waits for another; a cache for which no place is free is freed.
+so that no call waits for another. A cache for which no place is free is freed.
 */
 #include "encode/encode.h"
 
@@ -17,7 +17,7 @@ struct pybpe_tokenizer {
     _Atomic(pybpe_cache *) idle[IDLE_CACHES]; /* NULL: a free place */
 };
 
-/* Makes a tokenizer of a vocabulary, which it owns; frees the vocabulary on an error. */
+/* Makes a tokenizer of a vocabulary, which it owns. Frees the vocabulary on an error. */
 static int tokenizer_of(pybpe_tokenizer **out, pybpe_vocab *vocab, const pybpe_allocator *mem, pybpe_error *err) {
     pybpe_encoder *encoder = NULL;
     int code = pybpe_encoder_new(&encoder, vocab, mem, err);

@@ -6,7 +6,7 @@ Hard boundaries: places inside a word that no merge can ever cross. Internal.
 
 #include "base/base.h"
 
-/* Two sets, of the pairs and of the windows of bytes that some merge may join; see encode_boundary.c. */
+/* Two sets, of the pairs and of the windows of bytes that some merge may join: see encode_boundary.c. */
 typedef struct boundary_table {
     uint64_t pairs[65536 / 64]; /* a bit for each right byte * 256 + left byte */
     uint64_t window_masks[128]; /* boundary_shape -> which of the bytes around a place form its window */

@@ -10,7 +10,7 @@ ends at the last such place. The automaton looks ahead one character at a time, 
     ends               |          |
 
 There are two tables. `next` is the caller's. `steps` is derived from it, for speed. A state is *sure* if a match will
-end at this place or later, whatever follows; otherwise it is undecided. In a sure state, an end that a later end is certain to replace is
+end at this place or later, whatever follows, otherwise it is undecided. In a sure state, an end that a later end is certain to replace is
 forgotten. Where a match ends and nothing can extend it, the step leads to the state after the next word's first
 character. So each character takes one lookup, and no branch depends on where words end. Steps to a state that is not
 sure are left to word_resolve, which remembers the last end and may have to return to it.
@@ -185,7 +185,7 @@ static void bar_after(uint8_t *divides, const dfa *a, uint32_t before, uint32_t 
     }
 }
 
-/* Whether a match begins with every character of a class, whatever follows; a newline may be the last character. */
+/* Whether a match begins with every character of a class, whatever follows. A newline may be the last character. */
 static bool begins_surely(const dfa *a, uint32_t class, uint32_t newline) {
     const uint16_t *row = a->next + (size_t)START * a->columns;
     return a->undecided[row[class] & ~(unsigned)ACCEPT] == SURE &&
@@ -323,7 +323,7 @@ static bool memo_has(const dfa *a, const dfa_memo *m, size_t at, uint32_t state)
 
 static size_t memo_words(const dfa *a, size_t places) { return places * a->undecided_count / 64 + 1; }
 
-/* Makes room for the places from..until; earlier ones are not needed again. Doubles the room, so that growing takes
+/* Makes room for the places from..until. Earlier ones are not needed again. Doubles the room, so that growing takes
    linear time. Places are moved by multiples of 64, and their bits by whole words. */
 static bool memo_reserve(const dfa *a, dfa_memo *m, size_t from, size_t until) {
     if (m->bits != NULL && until <= m->until) {
@@ -402,7 +402,7 @@ static void place_restart(dfa_place *place, size_t at) {
 static bool run_is_over(dfa_place *place, const uint8_t *text, size_t n, size_t *end) {
     const dfa *a = place->dfa;
     size_t at = place->at;
-    size_t known = at; /* where the last match ended, or where the run began; and the state there */
+    size_t known = at; /* where the last match ended, or where the run began, and the state there */
     uint32_t state = place->row / a->columns;
     uint32_t known_state = state;
     *end = NO_END;

@@ -32,7 +32,7 @@ void dfa_place_end(dfa_place *place);
 /* As a pretok_cut_fn. */
 size_t dfa_cut(dfa_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends, size_t cap);
 
-/* The class of the character at p[0..left), left > 0, and its length in bytes; `valid` is false for a byte that is not
+/* The class of the character at p[0..left), left > 0, and its length in bytes. `valid` is false for a byte that is not
    UTF-8. */
 uint32_t dfa_class(const dfa *a, const uint8_t *p, size_t left, uint8_t *length, bool *valid);
 

@@ -9,7 +9,7 @@ Splitting a text into words. Internal.
 
 /* What the next block needs to know about a block of text. In each mask, bit 0 concerns the last character. */
 typedef struct pretok_carry {
-    uint64_t letter, number, space, blank; /* its class; `blank` is U+0020 */
+    uint64_t letter, number, space, blank; /* its class. `blank` is U+0020 */
     uint64_t joined;                       /* bits of the next block that are in a contraction: no word starts there */
     uint64_t forced;                       /* bits of the next block where a word starts: a contraction ended */
     /* For the patterns other than gpt2: */
@@ -22,7 +22,7 @@ typedef struct pretok_carry {
 
 /* How far numbers have been grouped. */
 typedef struct number_groups {
-    size_t end;     /* of the group that begins with the last word; 0 before the first word */
+    size_t end;     /* of the group that begins with the last word, or 0 before the first word */
     size_t run_end; /* the end of the numbers around it */
 } number_groups;
 
@@ -38,15 +38,15 @@ typedef size_t pretok_cut_fn(pretok_place *place, const boundary_table *t, const
 /* How far a text has been split (up to `base`), and what the next call needs to know. */
 struct pretok_place {
     size_t base;
-    size_t readable;    /* of a text in a longer one, the bytes from its start on that may be read; otherwise 0 */
+    size_t readable;    /* of a text in a longer one, the bytes from its start on that may be read, otherwise 0 */
     uint64_t ends_none; /* 1 until the first word starts, because that start does not end a word */
     bool ended;         /* the end of the last word has been written */
     pretok_carry carry;
     /* For the patterns other than gpt2: */
     size_t word;                   /* the start of the last word that starts before `base` */
-    size_t resume;                 /* no word starts between base and here; one starts here */
+    size_t resume;                 /* no word starts between base and here. One starts here */
     size_t space_end, newline_end; /* the end of a run of whitespace that lookahead has read, and of its last newline */
-    dfa_place own;                 /* for a compiled regular expression; nothing else is used then */
+    dfa_place own;                 /* for a compiled regular expression. Nothing else is used then */
     number_groups groups;          /* for PYBPE_PATTERN_DIGITS3 */
     const struct pretok_sequence *sequence; /* for splitters in sequence, as is `room` */
     sequence_room *room;

@@ -159,7 +159,7 @@ static inline void set_bit(uint64_t *mask, uint64_t *next, unsigned at, unsigned
 }
 
 /* Rule 6. In o200k an apostrophe after a letter does not start a word if it begins a contraction, and neither does a
-   capital inside the contraction; but after a contraction it does, since a word has only one. */
+   capital inside the contraction, but after a contraction it does, since a word has only one. */
 static inline uint64_t with_contractions(uint64_t starts, split_state *s, const block *b, const pretok_place *place,
                                          const uint8_t *text, size_t n, bool cased) {
     const pretok_carry *c = &place->carry;

@@ -7,11 +7,11 @@ The starts of gpt2's words in a block. Internal to the splitters.
     starts     1 . 1 . 1 . . . . 1 1 1 . . 1
 
 A word starts
- 1. where the class changes, except after a blank (U+0020), which belongs to the word after it;
+ 1. where the class changes, except after a blank (U+0020), which belongs to the word after it,
  2. at the last whitespace character of a run that something else follows: \s+(?!\S) leaves it, and it is a separate
-    word or, if it is a blank, begins the next one;
+    word or, if it is a blank, begins the next one,
  3. after a contraction, but not between its apostrophe and its letters. An apostrophe begins a contraction only if it
-    begins a word, so there are few candidates, which are checked one by one;
+    begins a word, so there are few candidates, which are checked one by one,
  4. with digits1, at every number.
 
 A block depends on the text before it only through one character and a contraction, and rule 2 looks one character
@@ -22,7 +22,7 @@ ahead. So on any text only the block in which a call stopped is scanned twice.
 
 #include "pretok/pretok_block.h"
 
-/* The length of the contraction at text[pos], an apostrophe; 0 if there is none. */
+/* The length of the contraction at text[pos], an apostrophe, or 0 if there is none. */
 static inline unsigned contraction_length_gpt2(const uint8_t *text, size_t n, size_t pos) {
     uint8_t a = n - pos > 1 ? text[pos + 1] : 0;
     uint8_t b = n - pos > 2 ? text[pos + 2] : 0;
@@ -56,8 +56,8 @@ static void starts_add_contractions(uint64_t *starts, const block *b, pretok_car
     }
 }
 
-/* Rules 1, 2 and 4, and the effect of earlier contractions. `space_follows` says whether whitespace follows the block;
-   the end of the text counts as whitespace, as for \s+(?!\S). */
+/* Rules 1, 2 and 4, and the effect of earlier contractions. `space_follows` says whether whitespace follows the block.
+   The end of the text counts as whitespace, as for \s+(?!\S). */
 static inline uint64_t starts_by_class(const block *b, const pretok_carry *c, bool space_follows, bool digits1) {
     unsigned last = b->length - 1;
     uint64_t changes = (b->letter ^ (b->letter << 1 | c->letter)) | (b->number ^ (b->number << 1 | c->number)) |

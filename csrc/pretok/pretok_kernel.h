@@ -62,7 +62,7 @@ PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, co
         return cut_masked(place, t, text, n, ends, cap, (cut_kind){ops, __VA_ARGS__});                                 \
     }
 
-/* Defines simd##_kernel. `find` is common_all or common_few; `emit` is emit_bits or a faster one. simd##_hard is not
+/* Defines simd##_kernel. `find` is common_all or common_few. `emit` is emit_bits or a faster one. simd##_hard is not
    inlined into a larger function: there its loop would have to keep values in
    memory. */
 #define PRETOK_KERNEL(simd, attribute, find, emit)                                                                     \

@@ -31,7 +31,7 @@ static inline uint64_t neon_mask(uint8x16x4_t x) {
     return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(both, 4)), 0);
 }
 
-/* A bit for each byte of x that is in low..high; the distance of a smaller byte from `low` wraps around. */
+/* A bit for each byte of x that is in low..high. The distance of a smaller byte from `low` wraps around. */
 static inline uint64_t neon_in(uint8x16x4_t x, int low, int high) {
     uint8x16x4_t found;
     for (int i = 0; i < 4; i++) {

@@ -99,7 +99,7 @@ static inline size_t cased_end(const uint8_t *text, size_t n, size_t pos, bool *
     return end;
 }
 
-/* The end of a word of letters for o200k, where c is the character at pos and d the next one; pos if there is no such
+/* The end of a word of letters for o200k, where c is the character at pos and d the next one. `pos` if there is no such
    word. A mark may be the character before the letters, but if only capitals follow, the mark is itself the word. */
 static inline size_t cased_word_end(const uint8_t *text, size_t n, size_t pos, unicode_char c, unicode_char d) {
     bool capitals;

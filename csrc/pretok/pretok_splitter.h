@@ -14,7 +14,7 @@ typedef struct pretok_rules {
     bool end_is_one;  /* cl100k's \s++$: whitespace up to the end of the text is one word */
 } pretok_rules;
 
-/* The length of the contraction at text[pos], in upper or lower case; 0 if there is none. As Unicode folds
+/* The length of the contraction at text[pos], in upper or lower case, or 0 if there is none. As Unicode folds
    cases, the long s (U+017F: C5 BF) is an s. */
 static inline unsigned contraction_length(const uint8_t *text, size_t n, size_t pos) {
     if (n - pos < 2 || text[pos] != '\'') {

@@ -7,7 +7,7 @@ encoding of a sentence. For cffi's module only.
 
 Each returns None for anything else than a short str or bytes, or a short list of ints, and after an error of its own. Then
 the caller takes the long way, which knows what to say about it. An error while numpy is imported is raised. Functions of one tokenizer share a cache of words, so only one of its
-calls can run at a time. With a GIL, that is so anyway; without one, a call that meets another one returns None.
+calls can run at a time. With a GIL, that is so anyway. Without one, a call that meets another one returns None.
 */
 #ifndef PYBPE_PYTHON_SHORT_CALLS_H
 #define PYBPE_PYTHON_SHORT_CALLS_H
@@ -15,7 +15,7 @@ calls can run at a time. With a GIL, that is so anyway; without one, a call that
 #include "id_lists.h"
 #include "pybpe.h"
 
-/* Part of the stable ABI since CPython 3.7; cffi asks for the declarations of an older one. */
+/* Part of the stable ABI since CPython 3.7. cffi asks for the declarations of an older one. */
 PyAPI_FUNC(Py_ssize_t) PyUnicode_GetLength(PyObject *);
 
 /* pybpe: begin cdef */
@@ -28,7 +28,7 @@ static int short_calls_add(uintptr_t dict, const pybpe_encoder *e, const pybpe_s
 
 /* pybpe: end cdef */
 
-enum { SHORT_TEXT = 8192, SHORT_IDS = 1024 }; /* bytes, ids; what a call needs for them is on the stack */
+enum { SHORT_TEXT = 8192, SHORT_IDS = 1024 }; /* bytes, ids. What a call needs for them is on the stack */
 
 typedef struct short_calls {
     const pybpe_encoder *encoder;
@@ -37,7 +37,7 @@ typedef struct short_calls {
     pybpe_cache *cache;
     id_ints *ints;
     int id_bytes;
-    _Atomic(void **) numpy; /* its C functions; NULL before the first array */
+    _Atomic(void **) numpy; /* its C functions. NULL before the first array */
     atomic_flag busy;
 } short_calls;
 

@@ -10,7 +10,7 @@ The caller keeps the object alive. cffi has released the GIL when it calls them,
 #include <stdint.h>
 #include <string.h>
 
-/* Part of the stable ABI since CPython 3.10; cffi asks for the declarations of an older one. */
+/* Part of the stable ABI since CPython 3.10. cffi asks for the declarations of an older one. */
 PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
 
 /* pybpe: begin cdef */
@@ -20,7 +20,7 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
    str, if UTF-8 cannot represent it (lone surrogates), or if memory ran out. */
 static const uint8_t *str_utf8(uintptr_t str, size_t *n);
 
-/* Finds the bytes of all items of a list; each item must be bytes or a str (see str_utf8). Stores where the bytes of each
+/* Finds the bytes of all items of a list. Each item must be bytes or a str (see str_utf8). Stores where the bytes of each
    begin, and their number. Returns the total number, or -1 if an item is neither. */
 static int64_t texts_find(uintptr_t list, const uint8_t **starts, size_t *lengths);
 

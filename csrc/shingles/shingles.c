@@ -7,7 +7,7 @@ Reads the words of documents, and hashes n words in a row: see shingles.h.
 Words
 */
 
-/* The hash of a word so far: of its lowercase in UTF-8, 8 bytes at a time; the last ones are followed by zeros. */
+/* The hash of a word so far: of its lowercase in UTF-8, 8 bytes at a time. The last ones are followed by zeros. */
 typedef struct word_hash {
     uint64_t sum, held;
     unsigned count; /* of the bytes in `held`, the first in the low bits */
@@ -30,7 +30,7 @@ static inline uint64_t word_hash_end(const word_hash *h) {
     return shingle_scramble(h->count > 0 ? shingle_hash_step(h->sum, h->held) : h->sum);
 }
 
-/* The 8 bytes at text[at], at < n; zeros follow the text. */
+/* The 8 bytes at text[at], at < n. Zeros follow the text. */
 static inline uint64_t bytes_load(const uint8_t *text, size_t n, size_t at) {
     uint8_t bytes[8] = {0};
     if (PYBPE_LIKELY(n - at >= 8)) {

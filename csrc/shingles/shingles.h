@@ -63,7 +63,7 @@ static inline uint32_t shingle_units_per_word(const shingle_reader *r) {
     return 2 * r->classes[PYBPE_CHARACTER_UNSPACED] > r->words ? SHINGLE_UNITS : 1;
 }
 
-/* The code point at text[*at], which becomes the start of the next one; UNICODE_INVALID for a byte that is not UTF-8.
+/* The code point at text[*at], which becomes the start of the next one. UNICODE_INVALID for a byte that is not UTF-8.
    *at < n. */
 static inline uint32_t shingle_code_point(const uint8_t *text, size_t n, size_t *at) {
     uint32_t c = text[*at];
@@ -116,7 +116,7 @@ static inline void shingle_window_move(shingle_window *v, size_t to) {
 
 static inline uint64_t shingle_window_hash(const shingle_window *v) { return shingle_scramble(v->sum); }
 
-/* The slot of an n-gram in a table of 2^64 slots. The hash of an n-gram is public; the seed is secret. */
+/* The slot of an n-gram in a table of 2^64 slots. The hash of an n-gram is public. The seed is secret. */
 static inline uint64_t shingle_ngram_place(hash_seed seed, uint64_t hash) {
     return hash_mix(hash ^ seed.a, seed.b | 1);
 }
@@ -148,7 +148,7 @@ typedef struct shingle_repeats {
 typedef struct shingle_found {
     uint64_t distinct;       /* the number of different ones, if all n-grams were candidates */
     uint64_t top_count;      /* how often the most frequent one occurs; 0 without any */
-    uint64_t top_chars;      /* the characters in all of its occurrences; 0 if none occurs twice */
+    uint64_t top_chars;      /* the characters in all of its occurrences, or 0 if none occurs twice */
     uint64_t repeated_chars; /* the characters in n-grams that occurred before, each counted once */
 } shingle_found;
 

@@ -122,7 +122,7 @@ static bool is_ellipsis(const line_scan *s, const line_span *span) {
     return last_code_point(s, span) == 0x2026 || (n >= 3 && memcmp(s->text + span->end - 3, "...", 3) == 0);
 }
 
-/* Returns whether a line has few columns. East Asian characters have two; all of them are from U+1100. */
+/* Returns whether a line has few columns. East Asian characters have two. All of them are from U+1100. */
 static bool is_short(const line_scan *s, const line_span *span) {
     enum { COLUMNS = 30 }; /* FineWeb's definition of a short line */
     uint64_t columns = span->last_char - span->first_char;

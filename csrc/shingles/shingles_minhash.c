@@ -3,7 +3,7 @@ MinHash signatures (Broder, On the resemblance and containment of documents, 199
 
 A shingle is SHINGLE_WORDS words in a row, hashed to x. Number i of a signature is the minimum of a[i] x + b[i] modulo
 2^32 over all shingles. Two texts agree in it with a probability that is the Jaccard similarity of their sets of
-shingles. a[i] is odd, so that each of these functions is a permutation; and x is a hash, so that it does not matter
+shingles. a[i] is odd, so that each of these functions is a permutation, and x is a hash, so that it does not matter
 that the functions are linear. (tests/py/test_corpus_duplicates.py measures the error against theory.)
 
 128 products per shingle are most of the work, so they are computed 8 at a time where the processor has AVX2.
@@ -25,7 +25,7 @@ typedef struct minhash {
     void (*minimize)(const struct minhash *m, const uint32_t *x, size_t n, uint32_t *row);
 } minhash;
 
-/* LCOV_EXCL_START: coverage is measured on a processor with AVX2; make cross tests this on others */
+/* LCOV_EXCL_START: coverage is measured on a processor with AVX2. `make cross` tests this on others */
 static void minimize_portable(const minhash *m, const uint32_t *x, size_t n, uint32_t *row) {
     for (size_t k = 0; k < n; k++) {
         for (size_t i = 0; i < PYBPE_MINHASH_SIZE; i++) {
@@ -87,7 +87,7 @@ typedef struct shingle_sink {
     const minhash *m; /* for a signature */
     uint32_t *row;
     uint64_t *only;   /* where the hash of an only shingle goes instead, if not NULL */
-    uint64_t *hashes; /* otherwise for a list; NULL only counts them */
+    uint64_t *hashes; /* otherwise for a list. NULL only counts them */
     uint64_t count;
 } shingle_sink;
 

@@ -19,7 +19,7 @@ typedef struct shingle_entry {
     uint32_t first; /* where it begins */
 } shingle_entry;
 
-enum { PART_ENTRIES = 1 << 20 }; /* the number of n-grams in a part, about; more for texts of more than 2^24 words */
+enum { PART_ENTRIES = 1 << 20 }; /* the number of n-grams in a part, about. More for texts of more than 2^24 words */
 
 void shingle_repeats_free(shingle_repeats *r) {
     mem_free(&r->mem, r->candidates);

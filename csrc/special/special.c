@@ -1,7 +1,7 @@
 /*
 Special tokens: finding them in a text, and the places that none touches.
 
-special_strings.c finds the strings. Without flags they are the matches; otherwise special_rules.c decides.
+special_strings.c finds the strings. Without flags they are the matches, otherwise special_rules.c decides.
 */
 #include "special/special.h"
 

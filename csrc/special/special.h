@@ -1,5 +1,5 @@
 /*
-Special tokens, for counting, encoding and cuts. Internal; the rest is public.
+Special tokens, for counting, encoding and cuts. Internal. The rest is public.
 */
 #ifndef PYBPE_SPECIAL_H
 #define PYBPE_SPECIAL_H
@@ -10,7 +10,7 @@ Special tokens, for counting, encoding and cuts. Internal; the rest is public.
    false, and always end it. */
 typedef struct special_scan {
     string_scan strings; /* used if no special has flags */
-    rules_scan rules;    /* used otherwise; not initialized if unused, because texts can be short */
+    rules_scan rules;    /* used otherwise. Not initialized if unused, because texts can be short */
     size_t from;         /* where the text of `rules` begins */
     bool has_rules;
 } special_scan;
@@ -38,7 +38,7 @@ static inline void special_scan_end(special_scan *scan) {
     }
 }
 
-/* The flags that any of the specials has; 0 if `s` is NULL. */
+/* The flags that any of the specials has, or 0 if `s` is NULL. */
 unsigned special_flags(const pybpe_specials *s);
 
 /* Reads a text once, from left to right, to find the places that no special touches. */
@@ -59,8 +59,8 @@ enum special_answer {
 /* For places at `from` and later. */
 special_reader special_reader_start(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
 
-/* Whether the string of any special, matched by _find or not, occurs at text[a..b) with a < high and low < b; low <=
-   high. If one does, sets *until to b; the next call must then have a low of at least *until. */
+/* Whether the string of any special, matched by _find or not, occurs at text[a..b) with a < high and low < b, low <=
+   high. If one does, sets *until to b. The next call must then have a low of at least *until. */
 int special_reader_ask(special_reader *r, size_t low, size_t high, size_t *until);
 
 #endif

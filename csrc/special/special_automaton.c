@@ -45,7 +45,7 @@ static int strings_insert(special_automaton *a, trie_step *steps, const pybpe_st
     return PYBPE_OK;
 }
 
-/* All states by depth, by counting sort; `starts` has room for max_length + 2. */
+/* All states by depth, by counting sort. `starts` has room for max_length + 2. */
 static void states_sort(const special_automaton *a, uint32_t *by_depth, uint32_t *starts) {
     for (size_t i = 0; i < a->states_count; i++) {
         starts[a->states[i].depth + 1] += 1;

@@ -15,7 +15,7 @@ after it:
 
 With strings of several kilobytes that takes quadratic time. So once more than a few bytes were read without result, a
 scan reads the following text backward, with an automaton of the reversed strings. Its state at a place gives the
-longest string that *begins* there, in O(1). The states of one window are kept; a window is as long as the longest
+longest string that *begins* there, in O(1). The states of one window are kept. A window is as long as the longest
 string, so that each byte is read at most twice.
 */
 #include "special/special_strings.h"
@@ -65,7 +65,7 @@ void string_set_free(string_set *s) {
 Finding
 */
 
-/* The first place at or after `at` where a special can begin according to its first two bytes; n if there is none. */
+/* The first place at or after `at` where a special can begin according to its first two bytes. `n` if there is none. */
 static size_t candidate_find(const string_set *s, const uint8_t *text, size_t n, size_t at) {
     for (; at < n; at++) {
         if (s->only_first >= 0) {

@@ -15,13 +15,13 @@ typedef struct special_match {
 typedef struct string_set {
     pybpe_allocator mem;
     special_automaton forward;
-    special_automaton backward; /* of the reversed strings; has no states if `forward` never looks far ahead */
+    special_automaton backward; /* of the reversed strings. Has no states if `forward` never looks far ahead */
     int only_first;             /* the byte that all strings begin with, or -1 */
     bool first[256];            /* whether a string begins with this byte */
-    bool second[256];           /* whether a string has this second byte; all true if some string has only one byte */
+    bool second[256];           /* whether a string has this second byte. All true if some string has only one byte */
 } string_set;
 
-/* Makes a set of strings[i] -> ids[i]. Returns PYBPE_ERR_VALUE for an empty or repeated string; then the set need not
+/* Makes a set of strings[i] -> ids[i]. Returns PYBPE_ERR_VALUE for an empty or repeated string. Then the set need not
    be freed. */
 int string_set_init(string_set *s, const pybpe_strings *strings, const uint32_t *ids, const pybpe_allocator *mem,
                     pybpe_error *err);
@@ -40,7 +40,7 @@ typedef struct string_scan {
     special_match last; /* empty if there is none yet */
     uint32_t *longest;  /* for each place of a window, the state that gives the longest string that begins there */
     size_t window;      /* where the window begins */
-    size_t window_end;  /* where it ends; at most `at` if there is none */
+    size_t window_end;  /* where it ends. At most `at` if there is none */
 } string_scan;
 
 /* `s` may be NULL: no strings. */

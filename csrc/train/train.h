@@ -57,7 +57,7 @@ typedef struct neighbor {
     uint64_t weight;
     uint32_t places_count;
     uint32_t slot;    /* in `touched`, if places_count > 0 */
-    uint32_t *places; /* where the list of the new pair is written; NULL if it is not kept */
+    uint32_t *places; /* where the list of the new pair is written. NULL if it is not kept */
 } neighbor;
 
 typedef struct side {
@@ -72,7 +72,7 @@ typedef struct run {
     uint32_t start;
     uint32_t text;   /* 0 if there is only one: see train_parity.c */
     uint64_t count;  /* of each word */
-    uint64_t weight; /* the same; in parity-aware training, what it contributes to the weight of a pair */
+    uint64_t weight; /* the same. In parity-aware training, what it contributes to the weight of a pair */
 } run;
 
 /* The words of a text, with their counts. */
@@ -83,12 +83,12 @@ typedef struct word_text {
 
 /* A language in parity-aware training. */
 typedef struct parity_language {
-    uint64_t tokens, size; /* of its development text; it costs tokens / size */
+    uint64_t tokens, size; /* of its development text. It costs tokens / size */
     uint64_t threshold;    /* all pairs that occur this often in its training text are in its heap */
     bool exhausted;        /* it has no such pair */
 } parity_language;
 
-/* A scan goes through COMPACT, then the two EXACT or the three FILTER stages, and can be interrupted anywhere; then
+/* A scan goes through COMPACT, then the two EXACT or the three FILTER stages, and can be interrupted anywhere. Then
    pairs are merged. */
 typedef enum train_stage {
     STAGE_COMPACT,
@@ -131,7 +131,7 @@ struct pybpe_trainer {
 
     token *tokens;
     token_shape *shapes;
-    uint32_t *spans; /* of tokens in slots; a separate array, because every step from token to token reads one */
+    uint32_t *spans; /* of tokens in slots. A separate array, because every step from token to token reads one */
     uint32_t tokens_count, tokens_cap;
     uint8_t *token_bytes;
     size_t token_bytes_count, token_bytes_cap;
@@ -141,15 +141,15 @@ struct pybpe_trainer {
 
     train_stage stage;
     train_scan scan;
-    uint64_t threshold; /* of the weight of pairs; 0 before the first scan */
+    uint64_t threshold; /* of the weight of pairs, or 0 before the first scan */
     pair_table pairs;
     side left, right;
-    uint32_t alias, alias_of; /* see train_merge.c; UINT32_MAX if there is none */
+    uint32_t alias, alias_of; /* see train_merge.c. UINT32_MAX if there is none */
     uint32_t *merges;         /* (left, right, merged) */
     size_t merges_count, merges_cap;
 };
 
-/* train_rules.c: finds out what the rules need to know about a token; whether the rules allow a merge. */
+/* train_rules.c: finds out what the rules need to know about a token. Whether the rules allow a merge. */
 void train_shape_set(pybpe_trainer *t, uint32_t id);
 bool train_rules_allow(const pybpe_trainer *t, uint32_t left, uint32_t right);
 
@@ -159,7 +159,7 @@ static inline bool pair_is_allowed(const pybpe_trainer *t, uint32_t left, uint32
            (t->rules == 0 || train_rules_allow(t, left, right));
 }
 
-/* train_tokens.c: adds the 256 bytes as tokens; finds the token of left + right, a new one or one with the same
+/* train_tokens.c: adds the 256 bytes as tokens. Finds the token of left + right, a new one or one with the same
    bytes. */
 int train_tokens_init(pybpe_trainer *t, pybpe_error *err);
 int train_token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err);
@@ -183,7 +183,7 @@ int train_words_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_c
    is done. */
 bool train_compact(pybpe_trainer *t, size_t *budget);
 
-/* train_scan.c: starts a scan for all pairs above the threshold, or, with `lower`, above a new one; continues it for
+/* train_scan.c: starts a scan for all pairs above the threshold, or, with `lower`, above a new one. Continues it for
    about `*budget` symbols. */
 int train_scan_start(pybpe_trainer *t, bool lower, pybpe_error *err);
 int train_scan_step(pybpe_trainer *t, size_t *budget, pybpe_error *err);

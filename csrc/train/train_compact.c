@@ -3,12 +3,12 @@ Compacting the symbols before a scan, so that each token has one slot again.
 
 A token that was merged since the last scan spans the slots of its parts. A walk from token to token copies each to the
 next free slot, so that a token takes one slot regardless of its length. Words that have become a single token have no
-pairs anymore and are left out. For a large Chinese corpus, two thirds of the slots remain after 127 merges; for an
+pairs anymore and are left out. For a large Chinese corpus, two thirds of the slots remain after 127 merges. For an
 English one, half, and a third after 2,000 more. All later work touches less memory.
 */
 #include "train/train.h"
 
-/* Ends a word of the copy at `to`; the next one starts at the position that it returns. */
+/* Ends a word of the copy at `to`. The next one starts at the position that it returns. */
 static inline uint32_t compact_word_end(symbol_slots ids, uint32_t to) {
     if (slot_get(ids, to - 2) == TRAIN_SEP) {
         return to - 1;

@@ -192,7 +192,7 @@ int train_merge_add(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *m
 }
 
 /* A merge that spells the existing token c. The counts of its pairs may have risen, which only a new scan can
-   determine. Other places of c may span more slots or fewer; until the scan has compacted the symbols, the merged
+   determine. Other places of c may span more slots or fewer. Until the scan has compacted the symbols, the merged
    places are written as a token with an unused number. */
 static void merge_into_existing(pybpe_trainer *t, uint32_t index, uint32_t c, uint32_t span) {
     t->alias = t->tokens_count;

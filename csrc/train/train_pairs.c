@@ -2,7 +2,7 @@
 The pairs that a trainer may merge: a hash table (left, right) -> pair, and a lazy heap over it.
 
 A pair's count only falls while it is in the heap, so the count that a heap entry was pushed with is an upper bound. An
-entry that reaches the top with an outdated count is pushed down again with the current count; the first entry with a
+entry that reaches the top with an outdated count is pushed down again with the current count. The first entry with a
 current count is the most frequent pair. So changing a count costs nothing here.
 */
 #include "train/train_pairs.h"

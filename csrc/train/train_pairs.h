@@ -12,7 +12,7 @@ The pairs that a trainer may merge: how often each occurs, where, and which one 
 typedef struct pair {
     uint32_t left, right;
     uint64_t count;   /* weighted occurrences, now */
-    uint32_t *places; /* ascending positions of the left token; some may be outdated */
+    uint32_t *places; /* ascending positions of the left token. Some may be outdated */
     uint32_t places_count;
 } pair;
 
@@ -22,7 +22,7 @@ typedef struct pair_entry {
     uint32_t index;
 } pair_entry;
 
-/* The pairs that may be merged, the most frequent first; lazy: see train_pairs.c. */
+/* The pairs that may be merged, the most frequent first, lazy: see train_pairs.c. */
 typedef struct pair_heap {
     pair_entry *entries;
     size_t count, cap;
@@ -38,9 +38,9 @@ typedef struct pair_table {
     hash_seed seed;
     pair *pairs;
     size_t count, cap;
-    uint32_t *slots; /* index + 1, 0 is empty; at most half full */
+    uint32_t *slots; /* index + 1, 0 is empty. At most half full */
     size_t mask;
-    size_t columns;   /* 0 without languages; there is one heap then */
+    size_t columns;   /* 0 without languages. There is one heap then */
     uint64_t *counts; /* of pair i in column c: counts[i * columns + c] */
     size_t counts_cap;
     pair_heap *heaps;
@@ -94,7 +94,7 @@ void pair_places_free(pair_table *t, uint32_t index);
 /* Puts a pair into the heap of a column with its current count. Without columns, it is the heap of column 0. */
 int pair_heap_push(pair_table *t, size_t column, uint32_t index, pybpe_error *err);
 
-/* Removes the most frequent pair and returns it if its count is at least `threshold`; otherwise returns PAIR_NONE. */
+/* Removes the most frequent pair and returns it if its count is at least `threshold`, otherwise returns PAIR_NONE. */
 uint32_t pair_heap_pop(pair_table *t, size_t column, uint64_t threshold);
 
 #endif

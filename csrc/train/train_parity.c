@@ -4,7 +4,7 @@ Parity-aware training: each merge helps the language that is worst off (Foroutan
 A language has words to learn from, and a development text. It costs the tokens of its development text, divided by a
 size that the caller gives. Each step takes the language that costs the most (of several the first) and merges the pair
 that is most frequent in its words, everywhere. If no pair of that language is frequent enough, the next language has
-its turn; the authors' program stops there. Both kinds of words are laid out as texts 0 ... n - 1 and n ... 2n - 1:
+its turn. The authors' program stops there. Both kinds of words are laid out as texts 0 ... n - 1 and n ... 2n - 1:
 
     ids    SEP  words of language 0  ...  words of language n - 1  development text of 0  ...  of n - 1
     runs        text 0                    text n - 1               text n                      text 2n - 1
@@ -12,7 +12,7 @@ its turn; the authors' program stops there. Both kinds of words are laid out as 
 So a pair has one list of places, and a merge rewrites all texts at once. Only the counts differ: each pair has one for
 each language, and each language has a heap that its counts order. The count of a pair in a language only falls, as in
 ordinary training, so the same scans work. Each language has its own threshold. Scans keep a pair if it reaches the
-threshold of any language; they use one sum for that:
+threshold of any language. They use one sum for that:
 
     weight of a pair = sum over languages of its count * ceil(KEPT / threshold)    at least KEPT if one is reached
 
@@ -21,7 +21,7 @@ When a heap is empty, the thresholds are lowered, and a scan fills all heaps aga
 #include "train/train_parity.h"
 
 #define KEPT (UINT64_C(1) << 20)
-#define WEIGHT_MAX (UINT64_C(1) << 43) /* of all words; times KEPT, it fits in 64 bits */
+#define WEIGHT_MAX (UINT64_C(1) << 43) /* of all words. Times KEPT, it fits in 64 bits */
 
 enum { PARITY_FIRST_SHARE = 16384, PARITY_STEP = 32 };
 

@@ -8,7 +8,7 @@ is neither, and so is what contains one.
 
 Superwords. Liu et al. (2025) merge across spaces, but make no token of more than four words, and none that contains a
 colon and then a space, so that a prompt that ends with "Answer:" is encoded as the same text is in the middle of a
-document. Words are what is between spaces (0x20); other white space belongs to them.
+document. Words are what is between spaces (0x20). Other white space belongs to them.
 */
 #include "train/train.h"
 #include "unicode/unicode.h"

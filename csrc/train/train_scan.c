@@ -4,7 +4,7 @@ Scanning: finds all pairs that occur at least `threshold` times, with their plac
 Only such pairs are kept. The count of an existing pair only falls (new pairs contain the newest token), so a rarer pair
 cannot be the best before the best kept one has also fallen below the threshold. Then the threshold is lowered and the
 array is scanned again. Most of the millions of pairs in a large corpus are never close to being merged, and cost
-nothing except in these scans. The exception is a merge that spells an existing token, whose pairs may rise; a scan
+nothing except in these scans. The exception is a merge that spells an existing token, whose pairs may rise. A scan
 follows it.
 
 Places do not outlive a scan, so the symbols may be moved before it: then the scan goes from slot to slot.

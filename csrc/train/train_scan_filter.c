@@ -32,7 +32,7 @@ typedef struct filter_batch {
     size_t count;
 } filter_batch;
 
-/* The next pairs from `*at` on; moves it forward. */
+/* The next pairs from `*at` on, moves it forward. */
 INLINE_ALWAYS void gather(symbol_slots ids, const pybpe_trainer *t, filter_batch *batch, uint32_t *at, uint32_t end) {
     const uint64_t factor = t->seed.a | 1;
     uint32_t stop = end - *at < FILTER_BATCH ? end : *at + FILTER_BATCH;

@@ -3,7 +3,7 @@ The trainer's tokens: their bytes, their lengths, an index that finds a token by
 frequent pairs.
 
 The index is needed because two merges may spell the same bytes, as (ab, c) and (a, bc) do. The second merge does not
-make a new token; it gives the token of the first, as in Hugging Face.
+make a new token. It gives the token of the first, as in Hugging Face.
 */
 #include "hash/hash.h"
 #include "train/train.h"

@@ -101,7 +101,7 @@ typedef struct counted_word {
     uint32_t word;
 } counted_word;
 
-/* The more frequent word comes first; the order of equally frequent ones does not matter. */
+/* The more frequent word comes first. The order of equally frequent ones does not matter. */
 static int counted_word_compare(const void *x, const void *y) {
     const counted_word *a = x, *b = y;
     return (a->count < b->count) - (a->count > b->count);
@@ -231,7 +231,7 @@ static int layout_fill(pybpe_trainer *t, const uint32_t *sorted, size_t used, co
     return code;
 }
 
-/* Lays out all texts; `sorted` has room for the words of any. */
+/* Lays out all texts. `sorted` has room for the words of any. */
 static int texts_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_count, uint32_t *sorted,
                          const base_coder *base, pybpe_error *err) {
     slot_set(t->ids, 0, TRAIN_SEP);

@@ -76,7 +76,7 @@ static size_t ascii_skip(const uint8_t *text, size_t n, size_t at) {
     return at;
 }
 
-/* The position at or after `at` (the start of something new) where processing must begin; n if there is none. */
+/* The position at or after `at` (the start of something new) where processing must begin. `n` if there is none. */
 static size_t quick_scan(const uint8_t *text, size_t n, size_t at, uint8_t not_flags) {
     size_t start = at; /* of the last character that starts something new */
     uint8_t class = 0;
@@ -110,9 +110,9 @@ typedef struct normal_work {
     uint8_t not_flags; /* of characters that do not start something new, or change */
     uint8_t *out;
     size_t length, room;
-    uint32_t starter; /* the character that marks compose with; NO_CHARACTER at the start and after a byte that is not
+    uint32_t starter; /* the character that marks compose with. NO_CHARACTER at the start and after a byte that is not
     UTF-8 */
-    uint32_t *marks;  /* the marks after it, each with its class in the top byte; as much room again is used for
+    uint32_t *marks;  /* the marks after it, each with its class in the top byte. As much room again is used for
     sorting */
     size_t marks_count, marks_room;
 } normal_work;

@@ -55,7 +55,7 @@ enum {
     TOO_SHORT = 1,      /* a lead byte, then no continuation */
     TOO_LONG = 2,       /* ASCII, then a continuation */
     OVERLONG_3 = 4,     /* e0, then below a0 */
-    TOO_LARGE = 8,      /* f4, then above 8f; or f5 and more */
+    TOO_LARGE = 8,      /* f4, then above 8f, or f5 and more */
     SURROGATE = 16,     /* ed, then above 9f */
     OVERLONG_2 = 32,    /* c0 or c1 */
     TOO_LARGE_80 = 64,  /* f5 and more, then 8x */

@@ -40,7 +40,7 @@ extern const uint8_t pybpe_unicode_blocks[];
 
 /* One character of a text. */
 typedef struct unicode_char {
-    uint8_t class;  /* the bits above; 0: other */
+    uint8_t class;  /* the bits above, 0: other */
     uint8_t length; /* in bytes; 0 only at the end of the text */
     bool valid;     /* false for a byte that is not UTF-8 */
 } unicode_char;
@@ -71,7 +71,7 @@ static inline uint32_t unicode_read_four(const uint8_t *p, size_t left) {
     return code_point >= 0x10000 && code_point <= 0x10FFFF ? code_point : UNICODE_INVALID;
 }
 
-/* The code point at p, and its length in bytes; UNICODE_INVALID with length 1 for a byte that is not UTF-8. p[0] >=
+/* The code point at p, and its length in bytes. UNICODE_INVALID with length 1 for a byte that is not UTF-8. p[0] >=
    0x80; p[0..left) is the rest of the text, and left >= 1. */
 static inline uint32_t unicode_read_multibyte(const uint8_t *p, size_t left, uint8_t *length) {
     uint32_t lead = p[0];
@@ -94,7 +94,7 @@ static inline uint32_t unicode_read_multibyte(const uint8_t *p, size_t left, uin
     return code_point;
 }
 
-/* The code point that ends before text[at], and its length; UNICODE_INVALID with length 1 if no well-formed character
+/* The code point that ends before text[at], and its length. UNICODE_INVALID with length 1 if no well-formed character
    ends there, or at == 0. */
 static inline uint32_t unicode_read_before(const uint8_t *text, size_t at, uint8_t *length) {
     for (size_t back = 1; back <= 4 && back <= at; back++) {
@@ -139,7 +139,7 @@ static inline unicode_char unicode_decode_multibyte(const uint8_t *p, size_t lef
     return (unicode_char){valid ? unicode_class(code_point) : 0, length, valid};
 }
 
-/* The character at text[pos]; length 0 at the end of the text. */
+/* The character at text[pos]. Length 0 at the end of the text. */
 static inline unicode_char unicode_decode(const uint8_t *text, size_t n, size_t pos) {
     if (PYBPE_UNLIKELY(pos >= n)) {
         return (unicode_char){0, 0, false};

@@ -6,7 +6,7 @@ copied and the next token overwrites the excess: one load and one store instead 
 
 Ids are not checked individually. All ids outside the vocabulary share one extra record. Its length, like the length of unused
 ids and of tokens that do not fit in a record, is larger than the total length of several short tokens can be. So
-checking the sum of the lengths of several tokens shows whether all are valid and short; if not, they are decoded one by
+checking the sum of the lengths of several tokens shows whether all are valid and short. If not, they are decoded one by
 one.
 */
 #include "vocab/vocab.h"
@@ -16,7 +16,7 @@ static int bad_id(const pybpe_vocab *v, uint32_t id, size_t i, pybpe_error *err)
                      id < v->count ? "which leaves it unused" : "which ends before it");
 }
 
-/* The length of any token; 0 if there is none. */
+/* The length of any token, or 0 if there is none. */
 static size_t length_of(const pybpe_vocab *v, uint32_t id) { return id < v->count ? vocab_token_length(v, id) : 0; }
 
 /* The loops process STEP ids at once. The sum of their lengths shows whether the tokens of all are in records. */

@@ -19,7 +19,7 @@ typedef struct rank_reader {
     const pybpe_vocab_spec *spec;
     const pybpe_strings *special_texts; /* in the order of spec->specials */
     size_t specials;                    /* those that are among the tokens */
-    uint8_t *bytes;                     /* of the tokens, in the order of ids; room for all */
+    uint8_t *bytes;                     /* of the tokens, in the order of ids. Room for all */
     uint64_t *offsets;                  /* where each begins and the last ends */
     size_t ids, most_ids;
     uint8_t digit_of[256]; /* base64's digits */
@@ -77,7 +77,7 @@ static bool ranks_reach(rank_reader *r, size_t id) {
 }
 
 static bool read_rank_line(rank_reader *r, json *text) {
-    uint8_t found[256]; /* a longer one is unusual; its id is known only after it */
+    uint8_t found[256]; /* a longer one is unusual. Its id is known only after it */
     const uint8_t *begin = text->at;
     const uint8_t *space = memchr(begin, ' ', (size_t)(text->end - begin));
     if (space == NULL || space - begin > (ptrdiff_t)sizeof found) {
@@ -125,7 +125,7 @@ static int add_implied_merges(pybpe_vocab *v, bool *all, pybpe_error *err) {
         }
     }
     const int code = vocab_recover(v, v->merges, &v->merges_count, err);
-    v->all_own = true; /* that is how merges are found; if some token had none, the vocabulary would be refused */
+    v->all_own = true; /* that is how merges are found. If some token had none, the vocabulary would be refused */
     *all = code != PYBPE_OK || (v->merges_count == merged && !vocab_lacks_byte(v, &byte));
     return code;
 }

@@ -44,7 +44,7 @@ static void byte_level_fill(int16_t byte_of[BYTE_LEVEL_END]) {
     }
 }
 
-/* Converts printable UTF-8 to the bytes that it represents, in place; returns false if a character represents no
+/* Converts printable UTF-8 to the bytes that it represents, in place. Returns false if a character represents no
    byte. */
 static bool byte_level_bytes(const int16_t byte_of[BYTE_LEVEL_END], uint8_t *text, size_t *n) {
     size_t length = 0;
@@ -80,13 +80,13 @@ typedef struct json_token {
 } json_token;
 
 typedef struct json_reader {
-    const uint8_t *file; /* offsets of errors count from here; NULL: they are 0 */
+    const uint8_t *file; /* offsets of errors count from here. NULL: they are 0 */
     const pybpe_vocab_spec *spec;
     const pybpe_strings *special_texts; /* in the order of spec->specials */
     int16_t byte_of[BYTE_LEVEL_END];
-    uint8_t *bytes; /* of the tokens, in file order; room for all */
+    uint8_t *bytes; /* of the tokens, in file order. Room for all */
     size_t bytes_count, room;
-    json_token *tokens; /* of the ordinary tokens, in file order; room for all */
+    json_token *tokens; /* of the ordinary tokens, in file order. Room for all */
     size_t tokens_count;
     uint8_t *found; /* for each special, whether the vocabulary has it */
 } json_reader;
@@ -135,7 +135,7 @@ static bool read_printable(const json_reader *r, json *j, uint8_t stop, uint8_t 
     return false;
 }
 
-/* Reads a string without escapes as the bytes that its characters represent; otherwise leaves j where it was. */
+/* Reads a string without escapes as the bytes that its characters represent, otherwise leaves j where it was. */
 static bool read_plain(const json_reader *r, json *j, uint8_t *out, size_t *n) {
     json after = *j;
     const bool is_plain = json_take(&after, '"') && read_printable(r, &after, '"', out, n);
@@ -198,7 +198,7 @@ static bool specials_follow(const json_reader *r) {
 /* The most tokens that a text can contain: each takes at least six characters, as in `"a":1,`. */
 static size_t most_tokens(size_t n) { return n / 6 + 1; }
 
-/* The number of ids, including unused ones; 0 if there are more unused ids than in any sound file. */
+/* The number of ids, including unused ones, or 0 if there are more unused ids than in any sound file. */
 static size_t count_ids(const json_reader *r) {
     size_t count = 0;
     size_t specials = r->spec->specials_count;
@@ -211,7 +211,7 @@ static size_t count_ids(const json_reader *r) {
     return count <= 2 * (r->tokens_count + specials) ? count : 0;
 }
 
-/* Stores lengths at offsets[id + 1], then adds them up; returns false if an id occurs twice. */
+/* Stores lengths at offsets[id + 1], then adds them up. Returns false if an id occurs twice. */
 static bool lay_offsets(const json_reader *r, pybpe_vocab *v) {
     memset(v->offsets, 0, (v->count + 1) * sizeof *v->offsets);
     for (size_t i = 0; i < r->spec->specials_count; i++) {

@@ -1,6 +1,6 @@
 /*
 Reading a whole tokenizer.json, in the schema of Hugging Face's tokenizers. tokenizer_json.c reads its large parts, the
-vocabulary and the merges; this file reads what is around them:
+vocabulary and the merges. This file reads what is around them:
 
     added_tokens    the specials, with their flags
     normalizer      null, NFC, NFKC
@@ -74,7 +74,7 @@ static bool is_string(const json_member *m, const char *text) {
 /* What to show of a value in an error. */
 static int shown(const json_member *m) { return m->end - m->begin < 80 ? (int)(m->end - m->begin) : 80; }
 
-/* Reads true or false; a value that is not there leaves *value as it is. */
+/* Reads true or false. A value that is not there leaves *value as it is. */
 static int read_bool(const json_file *f, const json_member *m, bool *value) {
     if (m->begin == NULL) {
         return PYBPE_OK;
@@ -135,7 +135,7 @@ static int read_added(json_file *f, const json_member *item) {
         return refuse_part(f, item->begin, "an added token shares the id of another one, which C does not read");
     }
     code = code == PYBPE_OK ? read_text(f, &members[0], text, &n) : code;
-    for (unsigned i = 0; i <= FLAGS && code == PYBPE_OK; i++) { /* in the order of pybpe_special_flag; then "special" */
+    for (unsigned i = 0; i <= FLAGS && code == PYBPE_OK; i++) { /* in the order of pybpe_special_flag, then "special" */
         bool is_on = false;
         code = read_bool(f, &members[3 + i], &is_on);
         flags |= is_on && i < FLAGS ? 1U << i : 0;
@@ -451,7 +451,7 @@ static int read_settings(json_file *f, const json_member *members) {
     bool falls_back = false;
     bool has_bytes = false;
     bool whole_words = false;
-    bool fuses = false; /* says what Hugging Face does with a byte that has no token; here that is an error */
+    bool fuses = false; /* says what Hugging Face does with a byte that has no token. Here that is an error */
     if (members[MODEL_TYPE].begin != NULL && !is_string(&members[MODEL_TYPE], "BPE")) {
         return refuse_part(f, members[MODEL_TYPE].begin, "model.type is %.*s; pybpe supports only BPE",
                            shown(&members[MODEL_TYPE]), members[MODEL_TYPE].begin);
@@ -531,7 +531,7 @@ static int is_one_word(const json_file *f, pybpe_pretok **p, const uint8_t *text
 }
 
 /* Refuses a special if Hugging Face may return its id for a byte or word of a text: see taken_as_word in
-   tokenizer_json.py. `single` says whether one has single_word; then this is stricter than Python. */
+   tokenizer_json.py. `single` says whether one has single_word. Then this is stricter than Python. */
 static int check_word(json_file *f, pybpe_pretok **p, size_t i, bool single, const json_member *added) {
     const uint8_t *text = f->bytes + f->offsets[i];
     const size_t n = (size_t)(f->offsets[i + 1] - f->offsets[i]);

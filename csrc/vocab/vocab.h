@@ -11,7 +11,7 @@ The inside of a vocabulary, for decode.c and encode.c. Internal.
 /* This many readable zeros follow the last token, so that a token can be copied as 16 bytes at once. */
 enum { VOCAB_PADDING = 16 };
 
-/* bytes -> id, open addressing. The low bits of a slot hold id + 1; the others are bits of the token's hash, in which
+/* bytes -> id, open addressing. The low bits of a slot hold id + 1. The others are bits of the token's hash, in which
    most other tokens differ. 0 is empty. At most half of the slots are taken. */
 typedef struct token_index {
     uint32_t *slots;
@@ -45,7 +45,7 @@ struct pybpe_vocab {
     int32_t whole_words;    /* 0 or 1 */
     int32_t prefix_space;   /* 0 or 1 */
     bool all_own;           /* merging the bytes of an ordinary token gives that token, for each; false: not known */
-    uint8_t *special_flags; /* of each of the specials; NULL if none has any */
+    uint8_t *special_flags; /* of each of the specials. NULL if none has any */
     hash_seed seed;         /* of both indexes */
     token_index ordinary_index;
     token_index special_index;
@@ -159,7 +159,7 @@ int tokenizer_json_read(pybpe_vocab **out, const uint8_t *text, size_t n, const 
 
 /* The two large parts of a tokenizer.json. */
 typedef struct tokenizer_parts {
-    const uint8_t *file; /* offsets of errors count from here; NULL: they are 0 */
+    const uint8_t *file; /* offsets of errors count from here. NULL: they are 0 */
     json vocab, merges;
 } tokenizer_parts;
 
@@ -167,11 +167,11 @@ typedef struct tokenizer_parts {
 int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_strings *special_texts,
                          const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err);
 
-/* Converts printable UTF-8 to the bytes that it represents, in place; returns false if a character represents no
+/* Converts printable UTF-8 to the bytes that it represents, in place. Returns false if a character represents no
    byte. */
 bool byte_level_decode(uint8_t *text, size_t *n);
 
-/* The index of an id among specials, which ascend; `count` if it is not one. */
+/* The index of an id among specials, which ascend. `count` if it is not one. */
 static inline size_t special_find(const uint32_t *specials, size_t count, uint32_t id) {
     size_t low = 0;
     size_t high = count;

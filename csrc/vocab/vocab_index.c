@@ -1,5 +1,5 @@
 /*
-The two indexes of a vocabulary, bytes -> id: one for the ordinary tokens and one for the specials; and the checks of
+The two indexes of a vocabulary, bytes -> id: one for the ordinary tokens and one for the specials, and the checks of
 tokens, specials and settings that are made while filling them.
 */
 #include "vocab/vocab.h"

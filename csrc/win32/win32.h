@@ -74,7 +74,7 @@ static inline bool windows_utf8(const wchar_t *wide, char path[WINDOWS_PATH]) {
 struct windows_stat {
     unsigned short st_mode;
     int64_t st_size;
-    int64_t st_modified; /* in nanoseconds since 1970; only windows_fstat knows it */
+    int64_t st_modified; /* in nanoseconds since 1970. Only windows_fstat knows it */
 };
 
 static inline int windows_stat(const char *path, struct windows_stat *st) {
