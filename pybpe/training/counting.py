@@ -281,7 +281,7 @@ class _Counting:
             if folder is not None:
                 folder = task_folder(folder, _settings_fingerprint(self._settings), keeps=True)
                 remove_others(folder, "*.counts", ())  # what a kill left of a group
-                sizes = dict(self._kept(groups, folder, bar))
+                sizes = dict(self._checkpointed(groups, folder, bar))
                 return stack.enter_context(closing(self._counter(Runs(folder, list(sizes))))), sum(sizes.values())
             counter = stack.enter_context(closing(self._counter()))
             everything = _Group(chain.from_iterable(group.items for group in groups), counter=counter)
@@ -292,7 +292,7 @@ class _Counting:
         limit, expected = self._run.memory_limit or default_limit(), self._total if runs is None else None
         return WordCounter(self._settings, self._plan.kinds, self._plan.splits, workers, limit, runs, expected)
 
-    def _kept(self, groups: Iterable[_Group], folder: str, bar: Progress) -> Iterator[tuple[str, int]]:
+    def _checkpointed(self, groups: Iterable[_Group], folder: str, bar: Progress) -> Iterator[tuple[str, int]]:
         """Yields the name of each group's file, and the size of the group."""
         ready = list[tuple[str, int]]()
 
