@@ -22,7 +22,7 @@ from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.inputs import ReadOptions
 from ..reading.pieces import cutter
-from ..reading.planning import Piece, pieces_of, whole
+from ..reading.planning import Piece, pieces_of, progress_total, whole
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..tokenizer import Tokenizer
@@ -186,7 +186,7 @@ def seen_in_texts(
 
     pieces = (piece for file in corpus for piece in pieces_of(whole(file), kinds, common_cut(cuts)))
     counts, forged = numpy.zeros(tok.vocab_size, numpy.int64), Counter[str]()
-    with Progress("counting", corpus.known_size, "B", progress) as bar:
+    with Progress("counting", progress_total(corpus, text_key), "B", progress) as bar:
         for some, found, doubt, size in map_ordered(look, pieces, worker_count(workers)):
             doubts.tell(doubt)
             counts[: len(some)] += some

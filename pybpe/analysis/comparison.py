@@ -18,7 +18,7 @@ from ..reading.files import corpus_files
 from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, path_list
 from ..reading.objects import texts_of
 from ..reading.pieces import Cut, cutter, data_pieces
-from ..reading.planning import Piece, pieces_of, text_piece, whole
+from ..reading.planning import Piece, pieces_of, progress_total, text_piece, whole
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers
@@ -507,7 +507,8 @@ class Tallier:
         if is_path_list(inputs):
             files, kinds = corpus_files(inputs, self._read), Kinds(self._read)
             pieces = (enumerate(pieces_of(whole(file), kinds, self._cut)) for file in files)
-            return ((piece, number > 0) for some in pieces for number, piece in some), files.known_size
+            total = progress_total(files, self._read.text_key)
+            return ((piece, number > 0) for some in pieces for number, piece in some), total
         parts = (enumerate(data_pieces(utf8(text), self._cut)) for text in texts_of(inputs, "on"))
         return ((text_piece(data), number > 0) for some in parts for number, data in some), None
 

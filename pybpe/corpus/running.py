@@ -20,6 +20,7 @@ from ..errors import ArgumentError
 from ..reading.charset import Doubts
 from ..reading.documents import SkippedRecords, headers_if_done, take_notes
 from ..reading.files import Staged
+from ..reading.planning import progress_total
 from ..reading.remote import reads_urls
 from ..reading.workers import Workers
 from ..support import platform
@@ -53,7 +54,9 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
     doubts, records = Doubts(), SkippedRecords(names=staged.names)
     found: list[Result] = []
     with ExitStack() as stack:
-        bar = stack.enter_context(Progress("cleaning", staged.files.known_size, "B", run.progress))
+        bar = stack.enter_context(
+            Progress("cleaning", progress_total(staged.files, steps.read.text_key), "B", run.progress)
+        )
         done = _done(Work(steps), left, hidden, staged.files.size, run, stack)
         for path in (order.path for order in orders):
             if path in unfinished:

@@ -28,6 +28,7 @@ from ..errors import ArgumentError, FormatError, file_errors, note, warn
 from ..support.call_paths import check_files_once, check_paths, input_id, is_glob, of_glob
 from ..support.output_files import FOLDER, STAGED, make_folder, remove_file, write_all
 from ..support.parallel import map_ordered
+from ..support.progress import Progress
 from .charset import are_utf8, check_encoding, is_crlf, may_be_crlf, may_be_utf8, seems_utf8
 from .corpus_folder import Found, corpus_of_folder, is_of_desktop
 from .documents import CLUSTER
@@ -160,11 +161,6 @@ class Corpus:
     def size(self) -> int:
         """The sum of the sizes as they are stored. Standard input and pipes count as 0."""
         return sum(part.size or 0 for part in self.parts)
-
-    @property
-    def known_size(self) -> int | None:
-        """The number of bytes of text, or None if the sizes do not show it. Standard input and pipes count as 0."""
-        return None if any(file.is_sequential or file.has_rows for file in self.singles) else self.size
 
 
 def look_at(
@@ -573,13 +569,18 @@ def _blocks(name: str, stream: BinaryIO) -> Iterator[bytes]:
 
 def _copy(source: str, blocks: Iterable[bytes], folder: str, name: str) -> tuple[str, str]:
     """Copies an input to a file. Returns its path and a hash of its content. `source` is for errors."""
+    total = None
+    with suppress(OSError):  # standard input may be a file
+        status = os.fstat(0) if source == STDIN else os.stat(source)
+        total = status.st_size if stat.S_ISREG(status.st_mode) else None
     copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), name)
     digest, told = hashlib.blake2b(), f"cannot be copied to {copy}"
     with file_errors(source, told):
         target = open(copy, "wb", buffering=0)
     try:
-        with target:
+        with target, Progress("copying", total, "B", False) as bar:
             for block in blocks:
+                bar.add(len(block))
                 digest.update(block)
                 with file_errors(source, told):
                     write_all(target, block)

@@ -8,10 +8,11 @@ interrupted run resumes at a task.
 
 from __future__ import annotations
 
+import io
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import chain, groupby, repeat
 from operator import attrgetter
@@ -20,7 +21,9 @@ from typing import BinaryIO, NamedTuple
 from .. import _binding
 from .._lazy import cached_property
 from ..arguments import utf8
+from ..errors import Error
 from ..support.parallel import map_ordered
+from ..support.progress import About
 from .charset import are_utf8, doubt_of
 from .documents import CLUSTER, RECORDS, Kinds, RecordNotes, mark_matcher, records
 from .files import Corpus, SmallFiles
@@ -30,7 +33,7 @@ from .objects import OBJECT
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
 from .rows import RowGroups, Texts, open_rows
 from .splits import SplitOptions, count_documents, end_of_first, hash_split, hash_split_of_range, last_hashes, marks
-from .streams import Limited
+from .streams import ENDINGS, Limited, decompressed
 
 TASK_BYTES = 1 << 24
 _LEAST_AMOUNT = 1 << 12  # bytes; smaller files count as this size, so that a task of tiny files does not take long
@@ -279,6 +282,39 @@ class Plan:
     def _context(self) -> int:
         """The number of bytes before a place that decide whether a cut is possible there."""
         return max(self.cutting.context, self.kinds.context)
+
+
+_ESTIMATED = 1 << 24  # bytes of files; less is read too soon to need an estimate
+_SAMPLED_FILES, _SAMPLED_BYTES = 8, 1 << 18  # compressed files, and bytes of each as they are stored
+
+
+def progress_total(files: Corpus, text_key: str) -> int | None:
+    """Returns the number of bytes of text, to show how far a run is. It is an estimate where the sizes of files do not
+    show it: from the footers of some parquet files, or the first bytes of some compressed ones. None if those are at
+    URLs, or if there is little text."""
+    unsized = [file for file in files.singles if file.is_sequential or file.has_rows]
+    if not unsized:
+        return files.size
+    if files.size < _ESTIMATED or any(file.remote is not None for file in unsized):
+        return None
+    stored, some = sum(file.size or 0 for file in unsized), unsized[:: -(-len(unsized) // _SAMPLED_FILES)]
+    texts, sizes = map(sum, zip(*(_text_and_stored(file, text_key) for file in some)))
+    return About(files.size - stored + stored * texts // max(1, sizes))
+
+
+def _text_and_stored(file: InputFile, text_key: str) -> tuple[int, int]:
+    """Returns the sizes of the text of a file, or of a part of it, and of that as it is stored."""
+    size = file.size or 0
+    if file.form == "parquet":
+        return RowGroups(file, text_key).text_bytes, size
+    if file.packing not in ENDINGS.values():
+        return size, size
+    with file.open_stored(0, size) as stream:
+        head, text = stream.read(_SAMPLED_BYTES), 0
+    with suppress(Error):  # the end is missing
+        for block in iter(partial(decompressed(file.path, file.packing, io.BytesIO(head)).read, 1 << 16), b""):
+            text += len(block)
+    return text, len(head)
 
 
 def _first_mark(stream: BinaryIO, kinds: Kinds, at: int, look: int = sys.maxsize) -> tuple[int, int]:

@@ -326,6 +326,11 @@ class RowGroups(RowFile):
     def rows(self) -> int:
         return self._starts[-1]
 
+    @property
+    def text_bytes(self) -> int:
+        """About the number of bytes of the texts."""
+        return sum(map(self._bytes, range(len(self._starts) - 1)))
+
     def between(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Yields (first row, end row, bytes) of each group, limited to rows start .. end."""
         for group, (first, last) in enumerate(pairwise(self._starts)):

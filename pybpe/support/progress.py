@@ -21,6 +21,10 @@ _LINE_SECONDS = 60.0
 _STATUS_SECONDS = 10.0
 
 
+class About(int):
+    """An estimate of a total."""
+
+
 class Status(NamedTuple):
     """How far a step of a run is."""
 
@@ -29,6 +33,7 @@ class Status(NamedTuple):
     total: int | None  # None if it is unknown
     unit: str  # "B" for bytes, or a word such as "merge"
     seconds: float  # since the step began
+    estimated: bool = False  # whether the total is an estimate
 
     @property
     def seconds_left(self) -> float | None:
@@ -39,7 +44,8 @@ class Status(NamedTuple):
 
     def __str__(self) -> str:
         done, total = _amount(self.done, self.unit), _amount(self.total or 0, self.unit)
-        parts = [f"{done} of {total} ({100 * self.done // self.total}%)" if self.total else done]
+        about = "about " if self.estimated else ""
+        parts = [f"{done} of {about}{total} ({100 * self.done // self.total}%)" if self.total else done]
         if self.unit == "B" and self.seconds:
             parts.append(f"{self.done / self.seconds / 1e6:.1f} MB/s")
         if self.seconds_left is not None:
@@ -56,12 +62,13 @@ watchers: tuple[Watcher, ...] = ()
 
 class Progress(AbstractContextManager["Progress"]):
     """The progress of a step. A bar shows it if `shown` is True, or is None and standard error is a terminal or a
-    notebook. `total` is None if unknown; `unit` is "B" for bytes (shown as MB, GB), or a word such as "merge"."""
+    notebook. `total` is None if unknown; `unit` is "B" for bytes (shown as MB, GB), or a word such as "merge". An
+    estimated total grows if there is more."""
 
     def __init__(self, description: str, total: int | None, unit: str, shown: bool | None) -> None:
         self._bar: Any = None
         self._start = time.monotonic()
-        self._status = Status(description, 0, total, unit, 0.0)
+        self._status = Status(description, 0, total, unit, 0.0, isinstance(total, About))
         self._due = 0.0
         self._watch()
         if shown is None:
@@ -84,10 +91,17 @@ class Progress(AbstractContextManager["Progress"]):
 
     def set(self, amount: int) -> None:
         """Moves to an absolute amount."""
+        if self._status.estimated and amount > (self._status.total or 0):
+            self._set_total(amount)
         if self._bar is not None:
             self._bar.update(amount - self._status.done)
         self._status = self._status._replace(done=amount)
         self._watch()
+
+    def _set_total(self, total: int) -> None:
+        self._status = self._status._replace(total=total)
+        if self._bar is not None:
+            self._bar.total = total
 
     def _watch(self) -> None:
         if watchers and (now := time.monotonic()) >= self._due:
@@ -102,6 +116,8 @@ class Progress(AbstractContextManager["Progress"]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is None and self._status.estimated:
+            self._set_total(self._status.done)
         if self._bar is not None:
             self._bar.close()
         if error is None:

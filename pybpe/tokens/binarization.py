@@ -256,7 +256,8 @@ def write_dataset(
         encoder,
         staged.files,
     )
-    made = write_token_files(layout, job, run, staged.files.known_size, known, with_tokenizer)
+    total = planning.progress_total(staged.files, options.read.text_key)
+    made = write_token_files(layout, job, run, total, known, with_tokenizer)
     if plan.hashed:
         tell_shares(splits, made)
     return made

@@ -34,6 +34,7 @@ from ..reading.planning import (
     divide,
     lent_divider,
     pieces_of,
+    progress_total,
     record_pieces,
     shares_of,
     task_fingerprint,
@@ -130,7 +131,7 @@ def count_to_file(
 
 def count_plan(plan: Plan, settings: CountSettings, run: RunOptions) -> Counts:
     """Returns the words of the first split of a plan. Says nothing of records that are not valid."""
-    counting = _Counting(plan, settings, run, plan.files.known_size, SkippedRecords())
+    counting = _Counting(plan, settings, run, progress_total(plan.files, settings.read.text_key), SkippedRecords())
     with ExitStack() as stack:
         counter, _ = counting.counted(counting.groups(Sample()), stack)
         return Counts(counter.finish(), settings)
@@ -166,7 +167,7 @@ def _counted(
         if any(file.path == STDIN for file in files.singles):
             raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
     plan = corpus_plan(files or Corpus(), settings)
-    total = sample.max_bytes if files is None or not sample.is_all else files.known_size
+    total = sample.max_bytes if files is None or not sample.is_all else progress_total(files, settings.read.text_key)
     with ExitStack() as stack:
         with listed_records(settings.read) as records:
             counting = _Counting(plan, settings, run, total, records)

@@ -18,7 +18,7 @@ import numpy
 import pytest
 
 pyarrow = pytest.importorskip("pyarrow")
-from corpora import EOT, SPLITS, documents, records, small_tokenizer, tokens_of  # noqa: E402
+from corpora import EOT, SPLITS, documents, jsonl, records, small_tokenizer, tokens_of  # noqa: E402
 from pyarrow import dataset, feather, parquet  # noqa: E402
 from reference.dataset import streams  # noqa: E402
 from test_bombs import limited  # noqa: E402
@@ -30,9 +30,12 @@ from pybpe.cli import main  # noqa: E402
 from pybpe.corpus import clean  # noqa: E402
 from pybpe.errors import Error, FileError, FormatError, PybpeWarning  # noqa: E402
 from pybpe.loading import DocumentRows  # noqa: E402
+from pybpe.reading import planning  # noqa: E402
 from pybpe.reading import rows as row_reading  # noqa: E402
+from pybpe.reading.files import corpus_files  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
 from pybpe.reading.splits import hash_split  # noqa: E402
+from pybpe.support.progress import About, Progress  # noqa: E402
 from pybpe.tokens.verification import verify  # noqa: E402
 
 # ------------------------------------------------------------------------------------------------------
@@ -310,6 +313,27 @@ def test_a_struct_whose_path_is_the_name_of_a_column(tmp_path: Path) -> None:
     assert pybpe.count_words(path, text_key="page.text") == pybpe.count_words(iter(["this"]))
     groups = row_reading.RowGroups(InputFile.of(str(path)), "page.text")
     assert groups._chunk(0).statistics.max == "this"
+
+
+def test_how_far_a_run_is_is_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the footers of parquet, and the first bytes of compressed files."""
+    texts = [english()[at : at + 900] for at in range(0, 200_000, 900)]
+    lines = jsonl(texts)
+    parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "a.parquet")
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(lines))
+    (tmp_path / "c.jsonl").write_bytes(lines)
+    paths, size = sorted(tmp_path.iterdir()), sum(len(text.encode()) for text in texts) + 2 * len(lines)
+    assert planning.progress_total(corpus_files(paths), "text") is None  # it is little
+    monkeypatch.setattr(planning, "_ESTIMATED", 1000)
+    total = planning.progress_total(corpus_files(paths), "text")
+    assert isinstance(total, About) and 0.9 < total / size < 1.1
+    assert planning.progress_total(corpus_files(paths[2:]), "text") == len(lines)
+    bar = Progress("reading", About(100), "B", shown=False)
+    with bar:
+        bar.add(150)
+        assert bar._status.total == 150
+        bar.set(160)
+    assert str(bar._status).startswith("reading: 0.2 kB of about 0.2 kB (100%)")
 
 
 def test_a_text_in_a_struct_or_a_dictionary_is_read_as_in_json_lines(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
