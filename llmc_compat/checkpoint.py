@@ -60,11 +60,11 @@ def laptop_tokens(tokens: int) -> int:
 def laptop_shape(padded_vocab_size: int, tokens: int) -> tuple[int, int]:
     """Returns the layers and channels of the largest model that two cores train in about half an hour on a text of
     this many tokens."""
-    seen = laptop_tokens(tokens)
+    trained = laptop_tokens(tokens)
     fitting = [
         (layers, channels)
         for layers, channels in _LAPTOP_SHAPES
-        if 6 * (12 * layers * channels * channels + padded_vocab_size * channels) * seen <= _LAPTOP_OPERATIONS
+        if 6 * (12 * layers * channels * channels + padded_vocab_size * channels) * trained <= _LAPTOP_OPERATIONS
     ]
     return fitting[-1] if fitting else _LAPTOP_SHAPES[0]
 
@@ -246,7 +246,7 @@ MAGIC = CHECKPOINT_MAGIC
 VERSIONS = {"fp32": 3, "bf16": 5}
 ITEM_BYTES = {"fp32": 4, "bf16": 2}
 
-_BLOCK_ITEMS = 1 << 22  # weights held in memory at once
+_BLOCK_ITEMS = 1 << 22  # weights that are read or made at once
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -459,26 +459,16 @@ def _checked_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
 # A summary of each tensor
 
 
-@dataclass(frozen=True)
-class TensorSummary:
-    """A summary of one tensor, for wte without the padding.
+def summarize(model: Checkpoint, name: str) -> dict[str, Any]:
+    """Summarizes a tensor, which it reads in blocks; of wte, without the padding.
 
-    Attributes:
-        shape: the shape in the file, padding included.
-        mean, std, min, max: over the finite weights, or 0 if there are none.
-        nonfinite: the number of weights that are infinite or NaN, a sign that training diverged.
+    Returns:
+        "shape": the shape in the file, padding included. "mean", "std", "min", "max": over the finite weights, or 0 if
+        there are none. "nonfinite": the number of weights that are infinite or NaN, a sign that training diverged.
+
+    Raises:
+        FormatError: the file was truncated in the meantime.
     """
-
-    shape: tuple[int, ...]
-    mean: float
-    std: float
-    min: float
-    max: float
-    nonfinite: int
-
-
-def summarize(model: Checkpoint, name: str) -> TensorSummary:
-    """Summarizes a tensor, which it reads in blocks. Raises FormatError if the file was truncated in the meantime."""
     shape = model.config.tensor_shapes()[name]
     count = nonfinite = 0
     total = squares = 0.0
@@ -492,16 +482,14 @@ def summarize(model: Checkpoint, name: str) -> TensorSummary:
             total += float(finite.sum())
             squares += float(numpy.square(finite).sum())
             least, greatest = min(least, float(finite.min())), max(greatest, float(finite.max()))
-    if not count:
-        return TensorSummary(shape, 0.0, 0.0, 0.0, 0.0, nonfinite)
-    mean = total / count
-    return TensorSummary(shape, mean, sqrt(max(0.0, squares / count - mean**2)), least, greatest, nonfinite)
+    mean = total / count if count else 0.0
+    std = sqrt(max(0.0, squares / count - mean**2)) if count else 0.0
+    least, greatest = (least, greatest) if count else (0.0, 0.0)
+    return {"shape": shape, "mean": mean, "std": std, "min": least, "max": greatest, "nonfinite": nonfinite}
 
 
 # ----------------------------------------------------------------------------------------------------
 # A model to start training from
-
-_BLOCK = 1 << 22  # weights generated at once
 
 
 @dataclass(frozen=True)
@@ -588,6 +576,6 @@ def _random_blocks(config: GPT2Config, seed: int) -> Iterator[numpy.ndarray[Any,
         else:
             std = 0.02 / sqrt(2 * config.num_layers) if name in ("attprojw", "fcprojw") else 0.02
             drawn = config.vocab_size * config.channels if name == "wte" else size
-            for start in range(0, drawn, _BLOCK):
-                yield rng.standard_normal(min(_BLOCK, drawn - start), dtype=numpy.float32) * numpy.float32(std)
+            for start in range(0, drawn, _BLOCK_ITEMS):
+                yield rng.standard_normal(min(_BLOCK_ITEMS, drawn - start), dtype=numpy.float32) * numpy.float32(std)
             yield numpy.zeros(size - drawn, dtype=numpy.float32)

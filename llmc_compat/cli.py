@@ -414,13 +414,12 @@ def show(args: argparse.Namespace) -> None:
         tensors = {name: summarize(model, name) for name in model.config.tensor_shapes()}
     rows = [
         (
-            *(name, " x ".join(map(str, t.shape))),
-            *(f"{number:.3g}" for number in (t.mean, t.std, t.min, t.max)),
-            f"{t.nonfinite} are not finite" if t.nonfinite else "",
+            *(name, " x ".join(map(str, found["shape"]))),
+            *(f"{found[key]:.3g}" for key in ("mean", "std", "min", "max")),
+            f"{found['nonfinite']} are not finite" if found["nonfinite"] else "",
         )
-        for name, t in tensors.items()
+        for name, found in tensors.items()
     ]
     shown = table(["tensor", "shape", "mean", "std", "min", "max", ""], rows)
-    facts = {"model": args.path, "dtype": model.dtype, **_facts(model.config)}
-    facts["tensors"] = {name: vars(t) for name, t in tensors.items()}
+    facts = {"model": args.path, "dtype": model.dtype, **_facts(model.config), "tensors": tensors}
     report(args, facts, f"{args.path}: {_text(model.config)}, {model.dtype}\n\n{shown}")

@@ -53,26 +53,26 @@ def begins_with(path: Path, start: str) -> bool:
         return file.read(len(start)) == start.encode()
 
 
-def kept(header: Path) -> Path:
+def saved(header: Path) -> Path:
     return header.with_name(header.name + ".orig")
 
 
 def is_begun(llmc: Path) -> bool:
     """Returns whether the headers are installed, or some of them."""
     headers = [llmc / "llmc" / name for name in REPLACED]
-    return any(kept(header).exists() or (header.is_file() and begins_with(header, OUR_HEADER)) for header in headers)
+    return any(saved(header).exists() or (header.is_file() and begins_with(header, OUR_HEADER)) for header in headers)
 
 
 def check(llmc: Path) -> None:
     """Refuses to overwrite or remove a file that is neither ours nor backed up."""
     for name in REPLACED:
         header = llmc / "llmc" / name
-        if not header.is_file() and not kept(header).is_file():
+        if not header.is_file() and not saved(header).is_file():
             raise InstallError(f"{llmc}: not a checkout of llm.c: it has no llmc/{name}")
-        if header.is_file() and kept(header).is_file() and not begins_with(header, OUR_HEADER):
-            if header.read_bytes() != kept(header).read_bytes():
+        if header.is_file() and saved(header).is_file() and not begins_with(header, OUR_HEADER):
+            if header.read_bytes() != saved(header).read_bytes():
                 raise InstallError(
-                    f"{header}: this is neither pybpe's header nor the original saved as {kept(header).name}: remove"
+                    f"{header}: this is neither pybpe's header nor the original saved as {saved(header).name}: remove"
                     " the outdated one of the two"
                 )
     for added in (llmc / "llmc" / name for name in ADDED):
@@ -106,8 +106,8 @@ def install(llmc: Path) -> str:
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
-        if not kept(header).exists() and not begins_with(header, OUR_HEADER):
-            os.rename(header, kept(header))
+        if not saved(header).exists() and not begins_with(header, OUR_HEADER):
+            os.rename(header, saved(header))
         write(header, (HEADERS / name).read_bytes())
     for source in sources:
         write(llmc / "llmc" / source.name, source.read_bytes())
@@ -124,7 +124,7 @@ def uninstall(llmc: Path) -> str:
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
-        if not kept(header).exists() and begins_with(header, OUR_HEADER):
+        if not saved(header).exists() and begins_with(header, OUR_HEADER):
             raise InstallError(
                 f"{header}: the original of this file is missing: run git checkout llmc/{name}, then try again"
             )
@@ -133,8 +133,8 @@ def uninstall(llmc: Path) -> str:
         path.unlink(missing_ok=True)
     for name in REPLACED:  # last, because they show that there is something to undo
         header = llmc / "llmc" / name
-        if kept(header).exists():
-            os.replace(kept(header), header)
+        if saved(header).exists():
+            os.replace(saved(header), header)
     return f"{llmc}: restored"
 
 

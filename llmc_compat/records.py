@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, BinaryIO, NamedTuple
 
 from pybpe import _binding
@@ -35,26 +36,25 @@ def read_records(source: _binding.PathLike | BinaryIO) -> Iterator[Record]:
     Raises:
         FileError. FormatError: a line is not JSON. The error names the line.
     """
+    opened: AbstractContextManager[BinaryIO]
     if isinstance(source, (str, bytes, os.PathLike)):
-        path = os.fsdecode(source)
-        with open_text(path) as stream:
-            yield from _stream_records(stream, path)
+        name = os.fsdecode(source)
+        opened = open_text(name)
     else:
-        yield from _stream_records(source, str(getattr(source, "name", "input")))
-
-
-def _stream_records(stream: BinaryIO, name: str) -> Iterator[Record]:
+        name, opened = str(getattr(source, "name", "input")), nullcontext(source)
     number, offset = 0, 0
-    for piece in stream_pieces(stream, line_cut):
-        lines = bytes(piece).split(b"\n")
-        if not lines[-1]:  # nothing follows the last newline
-            lines.pop()
-        for line in lines:
-            number += 1
-            if line and not line.isspace():
-                record = Record(line, None, name, number, offset)
-                try:
-                    yield record._replace(value=json.loads(line))
-                except (ValueError, RecursionError) as error:
-                    raise record.error(f"not JSON ({json_problem(error)})") from None
-            offset += len(line) + 1
+    with opened as stream:
+        for piece in stream_pieces(stream, line_cut):
+            lines = bytes(piece).split(b"\n")
+            if not lines[-1]:  # nothing follows the last newline
+                lines.pop()
+            for line in lines:
+                number += 1
+                if line and not line.isspace():
+                    record = Record(line, None, name, number, offset)
+                    try:
+                        record = record._replace(value=json.loads(line))
+                    except (ValueError, RecursionError) as error:
+                        raise record.error(f"not JSON ({json_problem(error)})") from None
+                    yield record
+                offset += len(line) + 1

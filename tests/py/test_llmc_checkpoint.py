@@ -228,7 +228,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.
     """Whatever the size of the blocks; the weights in bf16 are the rounded ones."""
     for name, seed, dtype in (("a", 7, "fp32"), ("c", 8, "fp32"), ("d", 7, "bf16")):
         write_random_checkpoint(tmp_path / name, TINY, seed=seed, dtype=dtype)
-    monkeypatch.setattr("llmc_compat.checkpoint._BLOCK", 101)
+    monkeypatch.setattr("llmc_compat.checkpoint._BLOCK_ITEMS", 101)
     write_random_checkpoint(tmp_path / "b", TINY, seed=7)
     a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
     assert a == b and a != c
@@ -328,10 +328,10 @@ def test_weights_that_broke_are_counted(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "m.bin", config, tensors)
     with Checkpoint(tmp_path / "m.bin") as model:
         found = {name: summarize(model, name) for name in ("wpe", "lnfb", "wte")}
-    assert (found["wpe"].mean, found["wpe"].min, found["wpe"].max, found["wpe"].nonfinite) == (2.5, 1, 4, 4)
-    assert found["wpe"].std == pytest.approx(numpy.std([1, 2, 3, 4]))
-    assert (found["lnfb"].mean, found["lnfb"].std, found["lnfb"].nonfinite) == (0, 0, 2)
-    assert (found["wte"].max, found["wte"].shape) == (1, (3, 2))
+    assert [found["wpe"][key] for key in ("mean", "min", "max", "nonfinite")] == [2.5, 1, 4, 4]
+    assert found["wpe"]["std"] == pytest.approx(numpy.std([1, 2, 3, 4]))
+    assert [found["lnfb"][key] for key in ("mean", "std", "nonfinite")] == [0, 0, 2]
+    assert (found["wte"]["max"], found["wte"]["shape"]) == (1, (3, 2))
     shown = inspect(tmp_path / "m.bin").stdout.splitlines()
     assert [line.split()[0] for line in shown if "are not finite" in line] == ["wpe", "lnfb"]
 
