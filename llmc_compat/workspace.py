@@ -178,7 +178,7 @@ def make_workspace(
         before = _modified(data)
         try:
             with reading_for([folder], needs_text.get()):
-                tok, manifest = prepare_dataset(inputs, make_folder(data), training, options, run, force)
+                tok, manifest = prepare_dataset(inputs, data, training, options, run, force)
         except ShardTooSmallError as error:
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
