@@ -16,9 +16,9 @@ from ..reading.charset import Doubts
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, path_list
-from ..reading.objects import texts_of
+from ..reading.objects import check_object, lines_of, records_first, texts_of
 from ..reading.pieces import Cut, cutter, data_pieces
-from ..reading.planning import Piece, pieces_of, progress_total, text_piece, whole
+from ..reading.planning import Piece, pieces_of, progress_total, record_pieces, text_piece, whole
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers
@@ -509,6 +509,10 @@ class Tallier:
             pieces = (enumerate(pieces_of(whole(file), kinds, self._cut)) for file in files)
             total = progress_total(files, self._read.text_key)
             return ((piece, number > 0) for some in pieces for number, piece in some), total
+        check_object(inputs, "on")
+        are_records, inputs = records_first(inputs)
+        if are_records:
+            return ((piece, False) for piece in record_pieces(lines_of(inputs, self._read), self._read)), None
         parts = (enumerate(data_pieces(utf8(text), self._cut)) for text in texts_of(inputs, "on"))
         return ((text_piece(data), number > 0) for some in parts for number, data in some), None
 

@@ -341,3 +341,13 @@ def test_command_refuses(files: Path, options: str, message: str, monkeypatch: p
     monkeypatch.chdir(files)
     assert message in refusal(f"compare a.json {options}")
     assert (files / "en.txt").read_text() == english()[:3000]
+
+
+def test_records_of_an_object_are_measured_as_those_of_a_file(
+    tokenizers: dict[str, pybpe.Tokenizer], tmp_path: Path
+) -> None:
+    texts = [english()[:3000], f"a{EOT}b", "", chinese()[:500]]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    found = pybpe.compare(tokenizers, {"records": ({"text": text} for text in texts)})
+    expected = pybpe.compare(tokenizers, {"records": tmp_path / "a.jsonl"})
+    assert found.measures == expected.measures and found.samples == expected.samples
