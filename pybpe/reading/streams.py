@@ -474,7 +474,8 @@ def _decompressed(
     except (EOFError, zlib.error, ValueError) as error:
         problem = str(error)
     except Exception as error:  # ZstdError and LZMAError, whose modules may be absent, are plain Exceptions
-        if type(error).__name__ not in ("BadGzipFile", "ZstdError", "LZMAError") and not _is_bz2_error(error):
+        is_of_bz2 = isinstance(error, OSError) and error.errno is None
+        if type(error).__name__ not in ("BadGzipFile", "ZstdError", "LZMAError") and not is_of_bz2:
             raise
         problem = str(error)
     if problem.endswith(_MEMORY_ERRORS):
@@ -483,11 +484,6 @@ def _decompressed(
             "larger window or dictionary: decompress it first, with xz -d or zstd -d --long=31"
         )
     raise FormatError(f"{path}: damaged before byte {read}: {problem}", read)
-
-
-def _is_bz2_error(error: Exception) -> bool:
-    """Returns whether bz2 raised an error because data is damaged: it is an OSError without an errno."""
-    return isinstance(error, OSError) and error.errno is None
 
 
 class _Inflater:

@@ -86,13 +86,6 @@ def write_all(stream: io.FileIO, data: _binding.Data) -> int:
     return view.nbytes
 
 
-def write_through(temporary: str, path: str, data: bytes) -> None:
-    """Writes a file atomically, by way of a temporary path on the same disk. So a kill leaves nothing next to it."""
-    with file_errors(temporary, "cannot be written"), open(temporary, "wb") as stream:
-        stream.write(data)
-    give_name(temporary, path)
-
-
 def remove_file(path: str) -> None:
     """Removes a file, if it exists."""
     with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):

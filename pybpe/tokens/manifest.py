@@ -377,17 +377,13 @@ def record_file(path: str) -> FileRecord:
     return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))
 
 
-def _has_work(path: str) -> bool:
-    return os.path.isdir(path) and bool(os.listdir(path))
-
-
 def is_unfinished(folder: str) -> bool:
     """Returns whether a run that writes to a folder was killed or is still running. A manifest is newer than the work
     of its own run, which may have been killed before it removed that."""
     hidden, manifest = os.path.join(folder, FOLDER), os.path.join(folder, manifest_name(folder))
     with suppress(FileNotFoundError), file_errors(hidden, "cannot be examined"):
         places = [os.path.join(hidden, name) for name in (TASKS, ROWS)]
-        begun = [os.stat(place).st_mtime_ns for place in places if _has_work(place)]
+        begun = [os.stat(place).st_mtime_ns for place in places if os.path.isdir(place) and os.listdir(place)]
         return bool(begun) and not (os.path.exists(manifest) and os.stat(manifest).st_mtime_ns >= max(begun))
     return False
 

@@ -92,7 +92,7 @@ class TaskEncoder(NamedTuple):
     def results(self, order: Order) -> Iterator[_binding.Data]:
         """Yields the results of a task, in parts, on a worker."""
         is_summed = is_part(order.task)
-        found = (_encoded(self, Doubts(), (some, is_summed, False)) for some in self._groups(order.task))
+        found = (_encoded_group(self, Doubts(), (some, is_summed, False)) for some in self._groups(order.task))
         return task_data(found, len(self.splits), self.marks, order.stamp)
 
     def encoded(self, workers: int | None, tasks: Iterable[Task], doubts: Doubts) -> Iterator[Encoded]:
@@ -105,7 +105,7 @@ class TaskEncoder(NamedTuple):
                     yield some, is_summed, False
                 yield [], False, True
 
-        return map_ordered(partial(_encoded, self, doubts), items(), workers)
+        return map_ordered(partial(_encoded_group, self, doubts), items(), workers)
 
     def sums(self, task: Task) -> list[int]:
         """Returns the checksums of what a task reads, as its results have them."""
@@ -149,11 +149,13 @@ class TaskEncoder(NamedTuple):
         """Returns the segments of a divided piece whose documents are encoded one by one: one segment per split with
         marks between them, or one per document."""
         found, mark, joins = list[Segment](), self.tok.eot_token, self.marks.mode != KEEP
+        encoder, typecode = self.tok._encoder, TYPECODES[self.marks.dtype]
+        specials = encoder.allowed((), () if piece.kind in RECORDS else "all")
         for split, documents in divide(piece, self.kinds, self.splits):
-            ids, ends = self._encode(documents, piece.kind)
+            ids, ends = encoder.compact_batch(documents, specials, typecode)
             parts = zip((ids[start:end] for start, end in pairwise([0, *ends])), map(len, documents))
             if joins and mark is not None:
-                joined, size = array(TYPECODES[self.marks.dtype]), 0
+                joined, size = array(typecode), 0
                 for number, (part, length) in enumerate(parts):
                     if number > 0:
                         joined.append(mark)
@@ -189,14 +191,8 @@ class TaskEncoder(NamedTuple):
         encoder = self.tok._encoder
         return encoder.compact(text, encoder.allowed((), allowed), TYPECODES[self.marks.dtype])
 
-    def _encode(self, documents: Sequence[bytes], kind: str) -> tuple[array[int], Sequence[int]]:
-        """Returns the ids of documents, and the index at which those of each one end."""
-        encoder = self.tok._encoder
-        specials = encoder.allowed((), () if kind in RECORDS else "all")
-        return encoder.compact_batch(documents, specials, TYPECODES[self.marks.dtype])
-
     def _segment(self, piece: Piece, split: int, ids: array[int], size: int) -> Segment:
-        """Returns the size of the text. `size` is the bytes that were encoded, marks included."""
+        """Returns ids as a segment. `size` is the bytes that were encoded, marks included."""
         marks = _binding.count_id(ids, self.tok.eot_token) if self.tok.eot_token is not None else 0
         text_bytes = size - marks * self._mark_bytes
         if self.tok.model.changes_text:
@@ -240,7 +236,7 @@ def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
     return _ALONE
 
 
-def _encoded(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], bool, bool]) -> Encoded:
+def _encoded_group(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], bool, bool]) -> Encoded:
     some, is_summed, ends_task = item
     sums = [_sum(piece) for piece in some] if is_summed else []
     segments = segments_of(encoder, some)  # which also notes the records
