@@ -40,6 +40,7 @@ from ..reading.planning import (
     task_fingerprint,
     text_piece,
 )
+from ..reading.rows import READER_BYTES
 from ..reading.sample import Sample
 from ..reading.splits import SplitOptions
 from ..support.output_files import FOLDER, only_writer, remove_folder, remove_others
@@ -291,6 +292,8 @@ class _Counting:
     def _counter(self, runs: Runs | None = None) -> WordCounter:
         workers = self._run.workers if self._run.executor is None else 1  # one thread adds the words of workers
         limit, expected = self._run.memory_limit or default_limit(), self._total if runs is None else None
+        if limit is not None and any(file.has_rows for file in self._plan.files.singles):
+            limit = max(LEAST_MEMORY, limit - READER_BYTES)
         return WordCounter(self._settings, self._plan.kinds, self._plan.splits, workers, limit, runs, expected)
 
     def _checkpointed(self, groups: Iterable[_Group], folder: str, bar: Progress) -> Iterator[tuple[str, int]]:

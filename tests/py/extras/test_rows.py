@@ -308,6 +308,21 @@ def test_a_large_group_of_rows_is_not_read_as_a_whole(tmp_path: Path) -> None:
     assert used[1] < used[0] + 70  # the group has 119 MB
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["count", "train --vocab-size 300"])
+def test_the_process_stays_below_the_memory_limit(tmp_path: Path, command: str) -> None:
+    """With more distinct words than fit into it."""
+    rng = random.Random(2)
+    texts = [" ".join(f"{rng.getrandbits(32):x}" for _ in range(200)) for _ in range(30_000)]
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
+    parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "a.parquet", use_dictionary=False)
+    for name, limit in (("a.jsonl", 200), ("a.parquet", 200)):
+        given = ["-o", tmp_path / f"{name}.counts", "--memory-limit", f"{limit}M", "--workers", 2, "--quiet"]
+        if command != "count":
+            given[1] = tmp_path / f"{name}.json"
+        assert peak_megabytes(*command.split(), tmp_path / name, *given) <= limit, name
+
+
 def test_a_struct_whose_path_is_the_name_of_a_column(tmp_path: Path) -> None:
     path = written(tmp_path / "a.parquet", {"page": [{"more": 1, "text": "not this"}], "page.text": ["this"]})
     assert pybpe.count_words(path, text_key="page.text") == pybpe.count_words(iter(["this"]))
