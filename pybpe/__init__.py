@@ -5,7 +5,7 @@ GPT-2 on them with llm.c.
     ids = tok.encode("Once upon a time")
     pybpe.binarize(tok, "novel.txt", "out")
 
-A C library (csrc/pybpe.h) does the work; this package calls it.
+A C library (csrc/pybpe.h) does the work. This package calls it.
 """
 
 from __future__ import annotations

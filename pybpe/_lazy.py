@@ -1,6 +1,6 @@
-"""Modules that load at their first use: those of a package, so that a program that encodes never loads the trainer; and
-some of the standard library and others that take milliseconds, which most programs do not need. Also attributes that
-are computed at their first use."""
+"""Modules that load at their first use: the modules of a package, so that a program that encodes never loads the
+trainer, and some of the standard library and others that take milliseconds, which most programs do not need. Also
+attributes that are computed at their first use."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ else:
     class cached_property:  # noqa: N801  named after the one of functools
         """Does the same as functools.cached_property, without a lock. That one has a lock for all objects before Python
         3.12, so a child that is forked while another thread computes a value would wait for it forever. Two threads may
-        both compute a value; they get the same object."""
+        both compute a value. They get the same object."""
 
         def __init__(self, function: Callable[[Any], Any]) -> None:
             self._function, self._name, self.__doc__ = function, function.__name__, function.__doc__
@@ -78,7 +78,7 @@ def lazy(
     package: str, names: Mapping[str, str], modules: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` of a package: `names` has the names of each module that are the package's
-    too, separated by spaces; `modules` are public themselves."""
+    too, separated by spaces. `modules` are public themselves."""
     homes = {name: module for module, some in names.items() for name in some.split()}
 
     def get(name: str) -> Any:

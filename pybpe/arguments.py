@@ -24,12 +24,12 @@ def shown(value: object) -> str:
         text = repr(value.item() if hasattr(value, "item") else value)  # 5 rather than np.int64(5)
     except TypeError:  # numpy.int64 itself
         text = repr(value)
-    except (ValueError, RuntimeError):  # an integer with thousands of digits, which Python refuses to print; a tensor
+    except (ValueError, RuntimeError):  # an integer with thousands of digits, which Python refuses to print, a tensor
         return f"a {type(value).__name__} too long to show"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-# Parameter -> flag of the command that runs. The command line sets it; None in Python. Like errors.show_note.
+# Parameter -> flag of the command that runs. The command line sets it, None in Python. Like errors.show_note.
 flags: Mapping[str, str] | None = None
 
 
@@ -69,7 +69,7 @@ def counted(amount: int, noun: str) -> str:
 def whole_number(name: str, value: object, least: int | None = 0, most: int | None = None) -> int:
     """Returns an integer of Python or numpy as an int. Callers use that one: numpy's overflow, and JSON refuses them.
     Raises ArgumentError for anything else, or if it is below `least` or above `most`. Without `most`, an amount (it has
-    a `least`) is at most what C and numpy can hold; any other number, such as a seed, has no bound."""
+    a `least`) is at most what C and numpy can hold. Any other number, such as a seed, has no bound."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -123,7 +123,7 @@ def together(**pair: object) -> None:
 
 
 def option(default: Any, help: str, metavar: str = "N", **more: str) -> Any:
-    """Returns a field of a dataclass of options, with what the command line shows: see cli/common.py. `more` may have
+    """Returns a field of a dataclass of options, with the texts of the command line: see cli/common.py. `more` may have
     a `flag` that is not the name, the `unit` of a number, and the role of a `path` (see cli/command.py)."""
     from dataclasses import field
 

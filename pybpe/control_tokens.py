@@ -21,13 +21,13 @@ CONTROL_TOKENS = (
 
 
 # ----------------------------------------------------------------------------------------------------
-# Jinja templates with which transformers turns a chat into text, chosen by a tokenizer's special tokens.
+# Jinja templates that turn a chat into text in transformers, chosen by a tokenizer's special tokens.
 
 # The control tokens of the llm.c profile, in which a role is one token. llmc_compat/chat.py writes the same as token
 # ids, and documents the format.
 _ROLES = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>")
 # Neither template has the {% generation %} of transformers, which other readers of Jinja refuse. So transformers has no
-# assistant_masks for them; ChatFormat.loss_mask gives the masks of the llm.c profile.
+# assistant_masks for them. ChatFormat.loss_mask gives the masks of the llm.c profile.
 CONTROL_TOKENS_TEMPLATE = (
     "<|endoftext|>"
     "{%- for message in messages -%}"

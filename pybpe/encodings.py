@@ -1,7 +1,7 @@
 """Loads OpenAI's encodings by name: from tiktoken's cache, or else from OpenAI's server, as tiktoken does.
 
 The content of a file is used only if it has the SHA-256 that tiktoken's source requires. The pattern and the special
-tokens are never read from a file; they are in the table below. So a damaged file, or another vocabulary under the right
+tokens are never read from a file. They are in the table below. So a damaged file, or another vocabulary under the right
 name, is never used.
 
 pybpe does not ask tiktoken, if it is installed: it has the same cache and the same server.
@@ -28,7 +28,7 @@ from .tokenizer import Tokenizer, of_model
 
 _SERVER = "https://openaipublic.blob.core.windows.net"
 _TIMEOUT = 10.0  # seconds without an answer
-_MOST_BYTES = 1 << 24  # of a file; the largest one has 3.6 MB
+_MOST_BYTES = 1 << 24  # of a file. The largest one has 3.6 MB
 
 
 class _Encoding(NamedTuple):

@@ -29,7 +29,7 @@ class UnknownIdError(ArgumentError, KeyError):
 
 
 class FormatError(Error, ValueError):
-    """The content of a file violates its format. `offset` is the byte offset at which pybpe found the violation."""
+    """The content of a file violates its format. `offset` is the byte offset where pybpe found the violation."""
 
     def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
@@ -153,7 +153,8 @@ show_note: Callable[[str], None] = _log  # the command line replaces it, as it r
 
 
 def note(message: str) -> None:
-    """Logs what a caller may not expect, such as resuming: logger "pybpe", level INFO. The command line prints it."""
+    """Logs an event that a caller may not expect, such as resuming: logger "pybpe", level INFO. The command line
+    prints it."""
     show_note(message)
 
 

@@ -17,7 +17,7 @@ from .errors import ArgumentError
 from .tokenizer import Tokenizer
 from .tokenizer.encoding import AllowedSpecial
 
-_SEQUENCES = (list, tuple, array, numpy.ndarray)  # of ids; tiktoken takes some others, but no iterators and no sets
+_SEQUENCES = (list, tuple, array, numpy.ndarray)  # of ids. tiktoken takes some others, but no iterators and no sets
 
 
 def _base() -> Any:
@@ -63,7 +63,7 @@ class Encoding(_base()):  # type: ignore[misc]
         texts: Sequence[Any],
         special: dict[str, AllowedSpecial],
     ) -> Any:
-        """Returns what `ours` returns, given which special tokens to look for in the texts; what `theirs` returns if
+        """Returns what `ours` returns, given which special tokens to look for in the texts. What `theirs` returns if
         tiktoken must decide. `special` are the keyword arguments of the caller."""
         allowed, disallowed = special.get("allowed_special", frozenset()), special.get("disallowed_special", "all")
         if isinstance(disallowed, Iterator):  # which only one of the two could read

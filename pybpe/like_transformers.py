@@ -34,7 +34,7 @@ _BatchEncoding = _of_transformers("BatchEncoding")
 
 
 class _Made(NamedTuple):
-    """A Tokenizer, and what it was made of."""
+    """A Tokenizer, and its sources."""
 
     backend: Any  # the tokenizers.Tokenizer
     states: list[list[Any]]  # what `_state` returned for its parts
@@ -183,7 +183,7 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
     padding and truncation, and decodes lists of ids. All else is transformers' own code: pairs, words, overflowing
     tokens, offsets, and what a BatchEncoding finds when it is asked, such as `word_ids`. You may change the tokenizer
     with its methods, or set the normalizer, pre_tokenizer, post_processor and decoder of its `backend_tokenizer`, and
-    the dropout of its model; but do not change that model otherwise, nor call `backend_tokenizer.add_special_tokens`.
+    the dropout of its model, but do not change that model otherwise, nor call `backend_tokenizer.add_special_tokens`.
 
     If the tokenizer has, or gets, a part that pybpe does not support, or a dropout, the next call warns, and
     transformers does all the work.

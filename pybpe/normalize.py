@@ -13,7 +13,7 @@ from .arguments import param
 from .errors import ArgumentError
 from .support.parallel import run_interruptibly
 
-_LONG = 1 << 22  # bytes; shorter texts take milliseconds
+_LONG = 1 << 22  # bytes. Shorter texts take milliseconds
 
 
 def check_normalizer(normalizer: str | None) -> None:

@@ -99,7 +99,7 @@ def train(
         superwords: True trains in two stages (SuperBPE). Stage 1 is ordinary BPE. Stage 2 merges across spaces and
             makes tokens such as " of the", of at most four words. The tokenizer gets the pattern of stage 2, even if a
             base has another pattern. With a base, stage 1 extends the base, unless it already has enough tokens.
-        transition: the share of vocab_size at which stage 2 of superwords begins, or parity. Before it, training is
+        transition: the share of vocab_size where stage 2 of superwords begins, or parity. Before it, training is
             ordinary BPE. None is 0.8 for superwords, and 0 for parity.
         whole_characters: True forbids tokens that contain parts of two characters, or a part of a character next to a
             whole character. The tokens of a base are kept.
@@ -131,7 +131,7 @@ def train(
         memory_limit: approximate number of bytes for counting and merging. None is half of the memory of the machine or
             container. pybpe sorts counts that exceed it into temporary files, with the same result. If merging would
             exceed it (except with parity), you get an error: use a sample.
-        checkpoint: a folder in which pybpe saves the words of every 1 to 4 GiB that it has counted. After a kill, the
+        checkpoint: a folder where pybpe saves the words of every 1 to 4 GiB that it has counted. After a kill, the
             same call resumes and gives an identical result. If some files have changed, only their part of the corpus
             is counted again. pybpe removes the folder after success. It refuses inputs that it cannot read again, such
             as standard input.

@@ -17,7 +17,7 @@ from .steps import Steps
 
 REASONS = ("", "duplicate", "near_duplicate", "paragraphs")  # by the numbers in Decisions.drops
 _EXACT, _NEAR, NO_PARAGRAPHS = 1, 2, 3
-_FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory for each paragraph or document: whether it is repeated; its cluster
+_FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory for each paragraph or document: whether it is repeated, its cluster
 
 
 class Part(NamedTuple):
@@ -25,13 +25,13 @@ class Part(NamedTuple):
 
     result: Result  # the result
     start: int  # the number of its first document
-    drops: Array  # uint8, shape (documents,): why each is dropped, as its place in REASONS; 0 if it is kept
+    drops: Array  # uint8, shape (documents,): why each is dropped, as its place in REASONS, or 0 if it is kept
     repeated: Array  # bool, for each paragraph of the kept documents: whether it is removed
 
 
 class Decisions:
     """Decides what happens to each document, from the results of all tasks, in order. `memory_limit` is in bytes,
-    approximately; None means DEFAULT_MEMORY, or more for very many documents. Raises ArgumentError if the memory is too
+    approximately. None means DEFAULT_MEMORY, or more for very many documents. Raises ArgumentError if the memory is too
     little for so many documents or paragraphs."""
 
     def __init__(self, steps: Steps, results: Sequence[Result], memory_limit: int | None) -> None:

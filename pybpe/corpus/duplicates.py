@@ -15,7 +15,7 @@ from .._lazy import Array, numpy
 from ..arguments import utf8
 from ..normalize import normalize_text
 
-LEAST_BYTES = 30  # of a paragraph; shorter ones, such as "Yes." in a dialogue, may repeat
+LEAST_BYTES = 30  # of a paragraph. Shorter ones, such as "Yes." in a dialogue, may repeat
 _BLANK_LINES = re.compile(r"(\n\s*\n)")
 _LINES = re.compile(r"(\n)")
 _ROW_BYTES = 150  # of memory to sort a digest

@@ -3,7 +3,7 @@
 Texts are compared by their shingles, runs of five words. The Jaccard similarity of two sets of shingles is the
 size of the intersection divided by the size of the union. The share of equal positions in two signatures estimates it
 (Broder 1997), with a standard error of sqrt(J (1 - J) / PERMUTATIONS), 0.035 at 0.8. Signatures are cut into bands of
-several rows; pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
+several rows. Pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
 Datasets", chapter 3. The C library makes the signatures (csrc/shingles/shingles_minhash.c).
 
 A text with fewer words than a shingle matches only texts with identical words, so it needs no signature.
@@ -102,7 +102,7 @@ def clusters(
 ) -> Array:
     """Returns the first member of each text's cluster: int64, shape (texts,). Pairs with an estimated similarity of at
     least `threshold` are linked. rows_of(band) yields the keys (uint64) and the numbers (int64) of the texts to
-    compare, in their order, and rows_of(None) those of texts that are linked if their keys are equal;
+    compare, in their order, and rows_of(None) those of texts that are linked if their keys are equal,
     signatures_of(numbers) returns signatures. `memory` is in bytes, besides the result: if not all keys of a band fit,
     they are divided, and texts with the same key stay together."""
     firsts = numpy.arange(texts, dtype=numpy.int64)
@@ -135,7 +135,7 @@ def _pairs(rows: Iterable[tuple[Array, Array]], share: int, shares: int) -> Arra
 
 
 def _similarity(pairs: Array, signatures_of: Callable[[Array], Array]) -> Array:
-    """Returns the share of positions at which the signatures of each pair are equal."""
+    """Returns the share of positions where the signatures of each pair are equal."""
     numbers, places = numpy.unique(pairs, return_inverse=True)
     rows = signatures_of(numbers)
     first, second = places.reshape(-1, 2).T
@@ -163,6 +163,6 @@ def _first(parents: memoryview, text: int) -> int:
 def _shorten(firsts: Array) -> None:
     """Replaces each text in the forest by the first one of its cluster."""
     for start in range(0, len(firsts), _BLOCK):
-        block = firsts[start : start + _BLOCK]  # a view; what is before it is done
+        block = firsts[start : start + _BLOCK]  # a view. What is before it is done
         while ((parents := firsts[block]) != block).any():
             block[:] = parents

@@ -50,7 +50,7 @@ class Target(NamedTuple):
     Attributes:
         path: the file or folder, as errors name it.
         format: one of FORMATS.
-        shard_bytes: the size at which a file ends; None for one file.
+        shard_bytes: the size at which a file ends, or None for one file.
     """
 
     path: str
@@ -124,8 +124,8 @@ class Target(NamedTuple):
     # What is there
 
     def made(self, call: str, asked: dict[str, Any], repeats: bool, list_path: str) -> dict[str, Any] | None:
-        """Returns the record of the output if an equal call has made it; None if this call has to do the work. Raises
-        ArgumentError if the output is of another call. `repeats` says that an equal call does the work again."""
+        """Returns the record of the output if an equal call has made it, or None if this call has to do the work.
+        Raises ArgumentError if the output is of another call. `repeats` says that an equal call does the work again."""
         there = self._there()
         if not there:
             return None

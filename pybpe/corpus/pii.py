@@ -62,7 +62,7 @@ def _ip(text: str) -> bool:
     # Addresses that belong to nobody identify nobody: 127.0.0.1, 0.0.0.0, ::
     if address.is_loopback or address.is_unspecified:
         return False
-    # Four small numbers are more likely a section (27.4.2.3), an OID or a version; a reserved address, a netmask.
+    # Four small numbers are more likely a section (27.4.2.3), an OID or a version. A reserved address, a netmask.
     return address.version == 6 or (max(address.packed) >= _LEAST_PART and not address.is_reserved)
 
 
@@ -82,7 +82,7 @@ def _secret(text: str) -> bool:
 class _Pattern(NamedTuple):
     kind: str
     regex: re.Pattern[str]
-    hints: tuple[str, ...]  # a line without any of these has no match; if empty, runs of digits are searched
+    hints: tuple[str, ...]  # a line without any of these has no match. If empty, runs of digits are searched
     check: Callable[[str], bool]
 
 
@@ -116,7 +116,7 @@ _NAMED_KEY = (
 _NAMES = ("key", "token", "secret", "bearer")
 _CARD = r"[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{4,5})"
 _IPV6 = r"(?:[0-9A-Fa-f]{1,4}:{1,2}|::){1,8}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4})?"
-# Chinese mobile numbers; Chinese landlines; international (E.164: at most 15 digits); North American.
+# Chinese mobile numbers. Chinese landlines. International (E.164: at most 15 digits), North American.
 _CHINESE_MOBILE = r"(?:(?:\+|00)?86[ -]?|\(\+?86\) ?)?1[3-9]\d(?:[ -]?\d{4}){2}"
 _MOBILE = r"1[3-9]\d{9}"  # may also be joined to another by a hyphen
 _MOBILE_START = rf"(?:{_NUMBER}|(?<=(?<![\w.+-]){_MOBILE}-))"

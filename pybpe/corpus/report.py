@@ -32,7 +32,7 @@ class Tally:
     languages: Counter[str] = field(default_factory=Counter)  # documents per language
     # measure -> bin -> documents. A bin is named by its lower bound.
     histograms: dict[str, Counter[float]] = field(default_factory=dict)
-    # name -> (rank, excerpt); the lowest ranks are kept. Ranks are hashes of the excerpts, so that samples are drawn
+    # name -> (rank, excerpt). The lowest ranks are kept. Ranks are hashes of the excerpts, so that samples are drawn
     # evenly from the whole corpus and are the same in every run.
     samples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 

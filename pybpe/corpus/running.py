@@ -40,7 +40,7 @@ def fingerprint_of(steps: Steps) -> str:
     scorers = [
         (s.name, s.function.__module__, getattr(s.function, "__qualname__", ""), s.max_score) for s in steps.scorers
     ]
-    # A task in which nothing was skipped is the same with on_error="skip"; keep_near is applied to the results.
+    # A task where nothing was skipped is the same with on_error="skip"; keep_near is applied to the results.
     rest = replace(steps, scorers=(), keep_near=False, read=replace(steps.read, on_error="stop", skipped=None))
     return hashed(_RESULTS, versions(), rest, scorers)
 
@@ -149,7 +149,7 @@ def _begin(parent: int | None) -> None:
 
 def _end_with(parent: int | None) -> None:
     """Ends this worker when its parent has ended. `parent` is the parent's number if this worker was forked: then other
-    workers keep the pipe open for which `join` waits. Otherwise, this may be the child of a fork server."""
+    workers keep the pipe open that `join` waits for. Otherwise, this may be the child of a fork server."""
     if parent is None:
         starter = multiprocessing.parent_process()
         assert starter is not None  # this is a worker

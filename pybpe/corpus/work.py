@@ -20,7 +20,7 @@ from .reading import DocumentBatch, batches, json_line
 from .report import Tally
 from .steps import CONFIDENCE, LANGUAGE, Steps, detect_language
 
-_RESULT_BYTES = 1 << 22  # of lines and signatures; how results are divided does not change the output
+_RESULT_BYTES = 1 << 22  # of lines and signatures. How results are divided does not change the output
 _AROUND = 40  # characters shown on each side of a replacement
 _Change = tuple[int, str, dict[str, Any]]  # the place of a document, its new text, and new fields of its record
 

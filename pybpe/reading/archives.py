@@ -39,7 +39,7 @@ class Archived(NamedTuple):
 
 
 def files_of_archive(name: str, stream: BinaryIO) -> tuple[Found, dict[str, Archived]]:
-    """Returns what `corpus_of` does for the files of an archive, whose paths begin with its name; and where they are.
+    """Returns what `corpus_of` does for the files of an archive, whose paths begin with its name, and where they are.
 
     Raises:
         FormatError: the archive is damaged, or has a file that cannot be read.

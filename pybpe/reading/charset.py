@@ -34,8 +34,8 @@ _INSIDE = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
 def check_encoding(encoding: str | None) -> str | None:
-    """Returns Python's name of an encoding; None if each file is to show it. Raises ArgumentError if it is not a text
-    encoding."""
+    """Returns Python's name of an encoding, or None if each file is to show it. Raises ArgumentError if it is not a
+    text encoding."""
     if encoding is None or encoding == "auto":
         return None
     instance("encoding", encoding, str, "a name such as 'gb18030', or None")
@@ -43,7 +43,7 @@ def check_encoding(encoding: str | None) -> str | None:
         name = codecs.lookup(encoding).name
         codecs.getincrementaldecoder(name)
         with suppress(UnicodeError):
-            b"a".decode(name)  # raises LookupError for what is no encoding of text, such as base64
+            b"a".decode(name)  # raises LookupError for an encoding that is not of text, such as base64
         if name in _OF_NAMES:
             raise LookupError
         return name
@@ -80,7 +80,7 @@ def _decoded(name: str, encoding: str, stream: BinaryIO) -> Iterator[bytes]:
             break
         except MemoryError:
             raise
-        except Exception as error:  # raised by the codec itself; or surrogates, which only odd codecs produce
+        except Exception as error:  # raised by the codec itself, or surrogates, which only odd codecs produce
             offset, problem = read, str(error)[:80]
             if problem.endswith("does not start with BOM"):
                 problem = f"it has no byte order mark: pass {encoding}-le or {encoding}-be"
@@ -115,7 +115,7 @@ _SHOWN = 24  # characters
 
 
 def utf16_without_mark(head: bytes) -> str | None:
-    """Returns the encoding of a text in UTF-16 without a byte order mark, judging by its first bytes; None for all
+    """Returns the encoding of a text in UTF-16 without a byte order mark, judging by its first bytes, or None for all
     other files. The common characters show the order of the bytes."""
     shares = {}
     for encoding in ("utf-16-le", "utf-16-be"):
@@ -141,8 +141,8 @@ def may_be_utf8(part: bytes | memoryview) -> bool:
 
 
 def encoding_of(path: str, parts: Sequence[bytes], is_whole: bool) -> str | None:
-    """Returns the encoding of a text that has no mark; None if it is UTF-8, maybe with some damaged bytes, or if so few
-    bytes are not that they can neither show the encoding nor matter.
+    """Returns the encoding of a text that has no mark, or None if it is UTF-8, maybe with some damaged bytes, or if
+    so few bytes are not that they can neither show the encoding nor matter.
 
     Args:
         path: what errors call the text.
@@ -291,7 +291,7 @@ def are_utf8(data: memoryview, offsets: Sequence[int]) -> bool:
 
 
 def doubt_of(data: _binding.Data, path: str, offset: int, is_given: bool) -> str | None:
-    """Returns the warning for a piece of a text that is read as UTF-8; None if it is UTF-8.
+    """Returns the warning for a piece of a text that is read as UTF-8, or None if it is UTF-8.
 
     Args:
         offset: where the piece begins.
@@ -330,7 +330,7 @@ _BEYOND = re.compile("[^\0-\x7f]+")
 # putting \r before each \n gives the file back. Files with other line ends as well are read unchanged.
 #
 # A run decides for each file before it cuts any, and reads the whole file for that, but only if its first line ends
-# with \r\n. Only a stream that can be read once is decided by its first bytes; an error says if the rest of it differs.
+# with \r\n. Only a stream that can be read once is decided by its first bytes. An error says if the rest of it differs.
 
 _LINES_BLOCK = 1 << 18
 _OTHER = re.compile(rb"(?<!\r)\n|\r(?!\n)")

@@ -9,7 +9,7 @@ input when the same command runs again, even after a kill. So pybpe leaves these
 - token files next to the hidden folder of a run that was killed;
 - unfinished files, which have temporary names.
 
-It also leaves out tokenizers, token shards and similar files if their content shows what they are (file_types.py).
+It also leaves out tokenizers, token shards and similar files if their content shows their kind (file_types.py).
 
 A folder with files of records, as a hub of datasets has it, is read without the files next to them: see `of_records`.
 """
@@ -26,7 +26,7 @@ from ..errors import ArgumentError, FormatError, file_error, file_errors, warn
 from ..support.output_files import CLEANED, FOLDER, PARTS, record_name
 from .inputs import first_of
 
-_LOST = "lost+found"  # a folder of the file system that only the superuser can read; it has no text
+_LOST = "lost+found"  # a folder of the file system that only the superuser can read. It has no text
 _MANIFESTS = ("manifest.json", "_manifest.json")
 _TOKENIZER_FILES = frozenset(
     ("tokenizer.json", "tokenizer.bin", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
@@ -63,7 +63,7 @@ class Found(NamedTuple):
         kept: those that make up a corpus.
         own: those that were left out because pybpe wrote them.
         spare: backups and unfinished downloads, which were left out, too.
-        cleaned: those of `kept` that `corpus.clean` wrote.
+        cleaned: the files of `kept` that `corpus.clean` wrote.
     """
 
     kept: list[str]
@@ -73,11 +73,11 @@ class Found(NamedTuple):
 
     @classmethod
     def none(cls) -> Found:
-        """Returns an object to which files can be added."""
+        """Returns an object that takes more files."""
         return cls([], [], [], [])
 
     def add(self, other: Found) -> None:
-        """Adds what was found elsewhere."""
+        """Adds files that were found elsewhere."""
         for mine, more in zip(self, other):
             mine += more
 
@@ -216,7 +216,7 @@ def _listed(place: Place, manifest: str) -> Iterator[str]:
 
 def _saved_dataset(place: Place) -> list[str] | None:
     """Returns the names of the data files in a folder that `Dataset.save_to_disk` of Hugging Face's `datasets` wrote,
-    in the order of the dataset; None for any other folder:
+    in the order of the dataset, or None for any other folder:
 
         state.json           {"_data_files": [{"filename": "data-00000-of-00002.arrow"}, ...], ...}: the order
         dataset_info.json    the features

@@ -70,11 +70,11 @@ class Kinds:
     """Decides the kind of each file.
 
     Attributes:
-        read: how files are read. Its `documents` is the kind of texts (see InputFile.form); "auto" means "special", or
+        read: how files are read. Its `documents` is the kind of texts (see InputFile.form). "auto" means "special", or
             "file" if the tokenizer has no end of text.
-        mark: the tokenizer's end of text; None if it has none.
-        columns: the columns of rows that are read besides the text; None for all.
-        where: which records are selected (see corpus/where.py); None for all.
+        mark: the tokenizer's end of text, or None if it has none.
+        columns: the columns of rows that are read besides the text, None for all.
+        where: which records are selected (see corpus/where.py), None for all.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Kinds:
 
     def is_divided(self, file: InputFile) -> bool:
         """Returns whether to process a file document by document even if its split is known. Otherwise the file is a
-        text that may be cut anywhere, in which marks show where documents end."""
+        text that may be cut anywhere, whose marks show where documents end."""
         return self.kind(file) not in ("special", "file")
 
     @property
@@ -242,7 +242,7 @@ def records(lines: memoryview, text_key: str, notes: RecordNotes) -> Iterator[tu
 
 
 def json_problem(error: Exception) -> str:
-    """Returns what is wrong with a JSON text that Python cannot read. A plain ValueError is about a long integer."""
+    """Returns the problem with a JSON text that Python cannot read. A plain ValueError is about a long integer."""
     is_long = isinstance(error, ValueError) and not isinstance(error, (json.JSONDecodeError, UnicodeError))
     return "it has an integer of too many digits" if is_long else str(error)
 
@@ -290,7 +290,7 @@ def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str
 # Records that are not valid: a run stops at the first one, or skips and lists them
 #
 # A record is a line of a JSON lines file, or a row of a parquet or Arrow file. It is not valid if the line is not JSON,
-# or not UTF-8, or not an object with a string at the key of the text; or if the row is null. Everything else that is
+# or not UTF-8, or not an object with a string at the key of the text, or if the row is null. Everything else that is
 # wrong with an input stops a run in any case: a damaged compressed stream, a damaged parquet file, an error while
 # reading.
 #
@@ -307,10 +307,10 @@ _HEAD_BYTES = 1 << 16  # of a list: its first line
 class BadRecord(NamedTuple):
     """A record that is not valid."""
 
-    reason: str  # what is wrong
-    offset: int | None = None  # the byte at which its line begins, in the decompressed text; None for a row
-    line: int | None = None  # the number of its line in the piece, from 0; None for a row
-    row: int | None = None  # the number of its row in the file, from 0; None for a line
+    reason: str  # the problem
+    offset: int | None = None  # the byte where its line begins, in the decompressed text, or None for a row
+    line: int | None = None  # the number of its line in the piece, from 0, or None for a row
+    row: int | None = None  # the number of its row in the file, from 0, or None for a line
 
 
 class RecordNotes:
@@ -318,9 +318,9 @@ class RecordNotes:
 
     Attributes:
         path: the file.
-        start: the byte or row at which the piece begins.
-        skips: whether bad records are skipped; otherwise the first one raises an error.
-        end: the byte or row at which the piece ends.
+        start: the byte or row where the piece begins.
+        skips: whether bad records are skipped, otherwise the first one raises an error.
+        end: the byte or row where the piece ends.
         lines: the number of line ends in it.
         records: the number of records, bad ones included.
         bad: the bad records.
@@ -358,7 +358,7 @@ class RecordNotes:
 
 
 def headers_if_done(path: str, skips: bool, is_read: bool = False) -> list[dict[str, Any]] | None:
-    """Returns the headers of a task's results; None if the task must be done, because there are none, or because a
+    """Returns the headers of a task's results, or None if the task must be done, because there are none, or because a
     record was skipped, and this run does not skip any. `is_read` is as in `headers_of`."""
     headers = headers_of(path, is_read)
     if headers is None or skips:
@@ -378,8 +378,8 @@ class SkippedRecords:
     """Adds up the records of a run, and lists the bad ones.
 
     Args:
-        write: takes the lines of the list: JSON objects with the file; the line (from 1) and the byte at which it
-            begins, or the row (from 0); and the reason.
+        write: takes the lines of the list: JSON objects with the file, the line (from 1) and the byte where it
+            begins, or the row (from 0), and the reason.
         names: the names of files that have other names on disk.
     """
 

@@ -4,7 +4,7 @@
     package file              the manifest: files with ids; the spine: ids in reading order
     XHTML files               the chapters
 
-Each paragraph or other block is a line; an empty line separates chapters. Styles, scripts, the table of contents, and
+Each paragraph or other block is a line. An empty line separates chapters. Styles, scripts, the table of contents, and
 the readings of East Asian characters (ruby) are left out.
 """
 

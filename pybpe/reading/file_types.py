@@ -23,7 +23,7 @@ HEAD_BYTES = 512  # tar's mark is at 257
 
 LLMQ_MAGIC = b"BIN.TOK\n"  # the start of token files for llmq
 
-# The magic number with which each kind of llm.c's files begins (little-endian).
+# The magic number at the start of each kind of llm.c's files (little-endian).
 CHECKPOINT_MAGIC = 20240326
 EVAL_MAGIC = 20240522
 _LLMC_FILES: dict[int, str] = {
@@ -118,7 +118,7 @@ _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 def plain_starts(data: bytes, offsets: Sequence[int]) -> list[bool]:
     """Returns for the first HEAD_BYTES of each file, data[offsets[i] : offsets[i + 1]], whether they show at a glance
     that the file is plain text in UTF-8: `no_text`, `binary_kind` and the others below need not look at it."""
-    has_controls = len(data.translate(None, _CONTROLS)) < len(data)  # faster for all at once; most often there are none
+    has_controls = len(data.translate(None, _CONTROLS)) < len(data)  # faster for all at once. Most often there are none
     return [
         _PLAIN.match(data, start, end) is not None and not (has_controls and _CONTROL.search(data, start, end))
         for start, end in pairwise(offsets)
@@ -127,7 +127,7 @@ def plain_starts(data: bytes, offsets: Sequence[int]) -> list[bool]:
 
 def no_text(head: bytes, path: str) -> NoText | None:
     """Returns the kind of a file, judging by its first HEAD_BYTES bytes (decompressed if it was compressed), if it is
-    known and not text; otherwise None."""
+    known and not text, otherwise None."""
     rows = row_kind(path)
     is_stream = _is_arrow_stream(head)
     if rows is not None and (head.startswith(_ROW_MARKS[rows]) or (is_stream and rows == "arrow")):

@@ -61,7 +61,7 @@ class SmallFiles:
 
     Attributes:
         paths, sizes, modified: the path of each file, its size (type Q), and its modification time in ns (type q).
-        are_crlf: for each file, 1 if its lines end with \\r\\n, which is read as \\n; otherwise 0.
+        are_crlf: for each file, 1 if its lines end with \\r\\n, which is read as \\n, otherwise 0.
         folder: as in InputFile.
         size: the sum of the sizes.
     """
@@ -206,7 +206,7 @@ def look_at(
 def _are_crlf(
     paths: Sequence[str], small: Sequence[bool], starts: _binding.FileStarts, data: bytes, known: bool
 ) -> bytes:
-    """Returns SmallFiles.are_crlf for some files, of which those that are small matter."""
+    """Returns SmallFiles.are_crlf for some files. Only small ones matter."""
     found, offsets = bytearray(len(paths)), starts.offsets
     sizes = [end - begin for begin, end in pairwise(offsets)]
     no_returns = b"\r" not in data
@@ -245,7 +245,7 @@ _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
 
 @contextmanager
 def reading_for(outputs: Iterable[str], needs: bool) -> Iterator[None]:
-    """In the block, leaves the outputs of a command out of the folders that it reads; and empty inputs are an error if
+    """In the block, leaves the outputs of a command out of the folders that it reads, and empty inputs are an error if
     the command needs text."""
     tokens = _outputs.set(list(outputs)), needs_text.set(needs)
     try:
@@ -301,7 +301,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     folder that it leaves out.
 
     Args:
-        read: the encoding of the files, and what they hold if their names do not show it.
+        read: the encoding of the files, and their content if their names do not show it.
         outputs: the paths that this run writes, besides the list of skipped records.
 
     Raises:
@@ -386,8 +386,8 @@ def _decided(part: InputFile, read: ReadOptions, called: str | None = None) -> I
 
 
 def of_records(folder: str, looked: list[_Looked], read: ReadOptions) -> list[_Looked]:
-    """Returns what a folder has to be read. If it has files of records, only those are: what is next to them, such as
-    README.md, describes them. Warns about the rest.
+    """Returns the files of a folder that are read. If it has files of records, only those are: what is next to them,
+    such as README.md, describes them. Warns about the rest.
 
     Raises:
         ArgumentError: the rest has texts, which are compressed or named .txt, or it has much more than descriptions.
@@ -541,7 +541,7 @@ def stage(
             with _stream(part) as stream:
                 ending = "".join(re.findall(r"\.[A-Za-z0-9]{1,16}", os.path.basename(part.path))[-2:])
                 blocks = _blocks(part.path, stream)
-                # Its name ends like the stream's, since the ending shows what it holds.
+                # Its name ends like the stream's, because the ending shows the content.
                 copy, digest = _copy(part.path, blocks, folder, f"{STAGED}{len(names)}{ending}")
             names[copy] = part.path
             found = InputFile.of(copy, part.encoding, called=part.path)

@@ -78,21 +78,21 @@ class InputFile(NamedTuple):
     """A file as it was when the run began.
 
     Attributes:
-        path: the path of the file, or its URL without secrets; STDIN is standard input.
-        size, mtime_ns: its size in bytes and its modification time. `size` is None if this is not a regular file; then
+        path: the path of the file, or its URL without secrets. STDIN is standard input.
+        size, mtime_ns: its size in bytes and its modification time. `size` is None if this is not a regular file. Then
             changes cannot be noticed.
         packing: how it is compressed (see streams.py), or None. If this is not a regular file, `open` finds out.
-        encoding: Python's name of the encoding of its text; None is UTF-8, or not known yet (see `decided`).
-        folder: the base of a relative path; "" is the current folder of the process that reads.
-        remote: the file, if a URL names it; otherwise None.
-        form: what it holds, judging by its content and its name: "text", "jsonl", "parquet" or "arrow"; "" for a stream
-            that only its reader can look at (see `open_in_form`).
+        encoding: Python's name of the encoding of its text. None is UTF-8, or not known yet (see `decided`).
+        folder: the base of a relative path. "" is the current folder of the process that reads.
+        remote: the file, if a URL names it, otherwise None.
+        form: what it holds, judging by its content and its name: "text", "jsonl", "parquet" or "arrow", or "" for a
+            stream that only its reader can look at (see `open_in_form`).
         has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
         is_empty: whether it is known to have no text: no bytes, or only what marks its compression or encoding.
         inside: the archive that has the file, and where. Its path then begins with that of the archive.
-        starts_in_utf8: whether its first bytes are UTF-8, if its encoding is not known yet; otherwise None.
+        starts_in_utf8: whether its first bytes are UTF-8, if its encoding is not known yet, otherwise None.
         is_crlf: whether all lines end with \\r\\n, which is read as \\n. None if the first line does, and `decided`
-            finds out about the others; or if the first bytes of a stream are to show it.
+            finds out about the others, or if the first bytes of a stream are to show it.
     """
 
     path: str
@@ -111,7 +111,7 @@ class InputFile(NamedTuple):
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
-        """Looks at a file. `encoding` is None if the file is to show it; `called` is its name in errors, if different.
+        """Looks at a file. `encoding` is None if the file is to show it. `called` is its name in errors, if different.
 
         Raises:
             FileError: the file cannot be opened.
@@ -314,7 +314,7 @@ class InputFile(NamedTuple):
 
         Args:
             start: the offset in the text at which the stream begins.
-            end: the offset at which it ends. None: it ends with the file, and can seek.
+            end: the offset where it ends. None: it ends with the file, and can seek.
 
         Raises:
             FileChangedError: the file has changed since the run looked at it. As a context manager, the stream also
@@ -388,7 +388,7 @@ class InputFile(NamedTuple):
         return without_returns(_shown(self.path), file.is_crlf, text), file
 
     def check(self, status: os.stat_result) -> None:
-        """Raises FileChangedError unless this is the status of the file at which the run looked."""
+        """Raises FileChangedError unless this is the status of the file that the run looked at."""
         if self.size is None or (self.size, self.mtime_ns) == (status.st_size, status.st_mtime_ns):
             return
         what = f"now has {status.st_size} bytes, but had {self.size}"
@@ -404,14 +404,14 @@ class InputFile(NamedTuple):
         )
 
     def check_now(self) -> None:
-        """Raises FileChangedError if the name now belongs to another file than the one at which the run looked. (A
+        """Raises FileChangedError if the name now belongs to another file than the one that the run looked at. (A
         RemoteFile compares each answer.)"""
         if self.remote is not None:
             return
         self.check(_status(self.location))
 
 
-_LOOK_BYTES = 1 << 12  # of each place at which a large file is looked at
+_LOOK_BYTES = 1 << 12  # of each place where a large file is looked at
 _PARTS, _PART_BYTES = 16, 1 << 18  # of a file whose encoding is guessed
 
 
@@ -438,7 +438,6 @@ def _lines_at(stream: BinaryIO, at: int, size: int) -> bytes:
 
 
 def _encoding_of_start(name: str, stream: BinaryIO, size: int) -> str | None:
-    """Returns what `encoding_of` does, for the start of a stream."""
     data = stream.read(size + 1)
     is_whole = len(data) <= size
     return encoding_of(name, [data if is_whole else data[: data.rfind(b"\n") + 1] or data], is_whole)
@@ -457,7 +456,7 @@ def check_text(files: Iterable[InputFile]) -> None:
 
 
 def check_has_text(files: Iterable[InputFile], missing: str) -> None:
-    """Raises ArgumentError for files in which a call found no text, so that it would make something without what is
+    """Raises ArgumentError for files where a call found no text, so that it would make something without what is
     `missing`. Does nothing if all are empty, which `corpus_files` has said."""
     if not all(file.is_empty for file in files):
         raise ArgumentError(f"there is no text in the inputs, so there are no {missing}")
@@ -480,13 +479,13 @@ def _packing_of(head: bytes, path: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def says_nothing(ending: str) -> bool:
-    """Returns whether the ending of a name says nothing of what the file holds."""
+    """Returns whether the ending of a name says nothing about the content of the file."""
     says = form_of_name(ending) or packing_of_name(ending) or is_json_name(ending) or ending.lower() == RANKS_ENDING
     return not says
 
 
 def form_of_name(path: str) -> str:
-    """Returns what the name of a file shows that it holds; "" if it shows nothing."""
+    """Returns the kind of content that the name of a file shows; "" if it shows nothing."""
     return row_kind(path) or ("jsonl" if says_records(path) else "")
 
 
@@ -506,7 +505,7 @@ def tell_of_encodings(files: Iterable[InputFile], given: str | None) -> None:
 
 
 def tell_of_crlf(files: Iterable[InputFile]) -> None:
-    """Says in which files \\r\\n is read as \\n."""
+    """Names the files whose \\r\\n is read as \\n."""
     if names := [_shown(file.path) for file in files if file.is_crlf]:
         other = f"; {param(keep_crlf=True)} keeps it" if can_pass("keep_crlf") else ""
         note(rf"{first_of(names)}: all lines end with \r\n, read as \n{other}")

@@ -102,7 +102,7 @@ def lines_of(inputs: Iterable[Any], read: ReadOptions, columns: Collection[str] 
 
     Args:
         read: how records are read. Unless bad ones are skipped, they are refused here.
-        columns: the fields of records that are wanted besides the text; None for all.
+        columns: the fields of records that are wanted besides the text, None for all.
 
     Raises:
         ArgumentError: an item is no document, or there are none. FormatError: a document is not valid.
@@ -159,13 +159,13 @@ def _is_transformed(dataset: Any) -> bool:
 
 
 def _arrow_files(dataset: Any) -> list[str]:
-    """Returns the Arrow files of this machine that hold exactly a dataset, in order; none if it is anything else, such
+    """Returns the Arrow files of this machine that hold exactly a dataset, in order. None if it is anything else, such
     as some rows of a file, rows in another order, or columns with other names."""
     table, files = getattr(dataset, "data", None), list[str]()
     if getattr(dataset, "_indices", table) is not None or _is_transformed(dataset):
         return []
     for blocks in getattr(table, "blocks", [[table]]):
-        for block in blocks:  # of columns; `replays` are the changes since it was a file
+        for block in blocks:  # of columns. `replays` are the changes since it was a file
             path = getattr(block, "path", "")
             if len(blocks) > 1 or getattr(block, "replays", None) != [] or not os.path.isfile(path):
                 return []

@@ -21,12 +21,12 @@ from ..normalize import is_normalized
 from ..pattern import Pattern
 from .streams import DerivedStream
 
-PIECE_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
+PIECE_BYTES = 1 << 21  # size of a piece: some milliseconds of C. A few pieces fit in a CPU's cache
 _FIRST_BLOCK = 1 << 16  # the size of the first read of a text, because the text may be short
-_CUT_WINDOW = 1 << 16  # the size of the end of a block, in which the search for its last cut begins
+_CUT_WINDOW = 1 << 16  # the size of the end of a block, where the search for its last cut begins
 _CUT_CONTEXT = 16  # bytes before a position that decide whether a named pattern has a cut there
-_PART_CHARACTERS = 1 << 16  # of a str; the converted part stays in the processor's cache
-_CUT_STEP = 1 << 24  # the number of bytes in which one call to C searches for a cut
+_PART_CHARACTERS = 1 << 16  # of a str. The converted part stays in the processor's cache
+_CUT_STEP = 1 << 24  # the number of bytes that one call to C searches for a cut
 
 Cut = Callable[[_binding.Data, int], int]
 """cut(data, start) returns the first safe cut at or after `start`, or len(data)."""
@@ -123,7 +123,7 @@ def stream_pieces(
 
     Args:
         stream: the text.
-        cut: finds the positions at which the text can be cut.
+        cut: finds the positions where the text can be cut.
         piece_bytes: the size of a piece.
         size: the size of the text, if known: a short text then takes no more memory than it needs.
     """

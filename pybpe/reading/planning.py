@@ -1,5 +1,5 @@
-"""Divides a corpus: Plan -> Task -> Piece -> documents. A plan divides it into tasks, by file and byte range; a task is
-read in pieces; and C divides a piece into documents. All are the same on one machine and on many.
+"""Divides a corpus: Plan -> Task -> Piece -> documents. A plan divides it into tasks, by file and byte range, a task is
+read in pieces, and C divides a piece into documents. All are the same on one machine and on many.
 
 The plan depends only on the files and the settings. Each task's result has one place in the token files, whichever
 worker runs it and in whatever order. So the files are the same for any number of workers and any executor, and an
@@ -36,7 +36,7 @@ from .splits import SplitOptions, count_documents, end_of_first, hash_split, has
 from .streams import ENDINGS, Limited, decompressed
 
 TASK_BYTES = 1 << 24
-_LEAST_AMOUNT = 1 << 12  # bytes; smaller files count as this size, so that a task of tiny files does not take long
+_LEAST_AMOUNT = 1 << 12  # bytes. Smaller files count as this size, so that a task of tiny files does not take long
 _TRAIN, _VAL = 0, 1  # of SPLIT_NAMES
 _MOST_PACKED = 16  # the ratio of compression that text rarely exceeds
 
@@ -45,11 +45,11 @@ class Range(NamedTuple):
     """A range of a file between two positions where it can be cut."""
 
     file: InputFile | SmallFiles  # small files are read whole
-    # In bytes (of the decompressed data, if compressed) or rows; an `end` of None means the end of the file.
+    # In bytes (of the decompressed data, if compressed) or rows. An `end` of None means the end of the file.
     start: int
     end: int | None
-    split: int | None  # index of the split; None if a hash of each document decides the split
-    ends_document: bool  # whether a document ends where the range ends; True at the end of a file and of a split
+    split: int | None  # index of the split, or None if a hash of each document decides the split
+    ends_document: bool  # whether a document ends where the range ends. True at the end of a file and of a split
 
 
 Task = Sequence[Range]
@@ -67,7 +67,8 @@ def anchored(task: Task) -> Task:
 
 
 def task_fingerprint(task: Task, fingerprint: Fingerprint) -> bytes:
-    """Returns the fingerprint of a task: the files and ranges that it reads. `fingerprint` returns that of a file."""
+    """Returns the fingerprint of a task: the files and ranges that it reads. `fingerprint` returns the fingerprint
+    of a file."""
     parts = [repr((fingerprint(each.file), *each[1:])) for each in task]
     return "\n".join(parts).encode("utf-8", "surrogateescape")
 
@@ -79,7 +80,7 @@ class Plan:
         files: the corpus.
         kinds: how documents in the files are separated.
         split: how documents are divided among splits. A corpus of a single document is divided as with "token".
-        cutting: the positions at which texts can be cut between words.
+        cutting: the positions where texts can be cut between words.
 
     Attributes:
         files, kinds, cutting: as given.
@@ -121,7 +122,7 @@ class Plan:
             yield task
 
     def _parts(self) -> Iterator[tuple[InputFile | SmallFiles, int | None]]:
-        """Yields the files that are not empty, small ones together unless they must be divided; each with the byte or
+        """Yields the files that are not empty, small ones together unless they must be divided. Each with the byte or
         row where val ends, if there are val_documents: 0 if all is train, None if all is val. A file of rows that has
         no bytes is damaged, and whoever reads it says so."""
         last, end = (0, None) if self._val_documents is None else self._end_of_val
@@ -146,7 +147,7 @@ class Plan:
 
         Args:
             part, end_of_val: as `_parts` yields them.
-            size: the size of most ranges; None for that of a task.
+            size: the size of most ranges, or None for that of a task.
         """
         if isinstance(part, SmallFiles):
             planned = Range(part, 0, None, None if self.hashed else 0, True)
@@ -184,8 +185,8 @@ class Plan:
         return [(split, start, None if end == length else end) for split, start, end in shares if start < end]
 
     def _packed_split(self, file: InputFile) -> int | None:
-        """Returns the split of a large compressed text that is one document; None for other files, whose documents are
-        divided when they are read."""
+        """Returns the split of a large compressed text that is one document, or None for other files, whose
+        documents are divided when they are read."""
         size, kind = file.size or 0, self.kinds.kind(file)
         if file.known_size is not None or size <= self.task_bytes // _MOST_PACKED or kind not in ("special", "file"):
             return None
@@ -284,7 +285,7 @@ class Plan:
         return max(self.cutting.context, self.kinds.context)
 
 
-_ESTIMATED = 1 << 24  # bytes of files; less is read too soon to need an estimate
+_ESTIMATED = 1 << 24  # bytes of files. Less is read too soon to need an estimate
 _SAMPLED_FILES, _SAMPLED_BYTES = 8, 1 << 18  # compressed files, and bytes of each as they are stored
 
 
@@ -318,7 +319,7 @@ def _text_and_stored(file: InputFile, text_key: str) -> tuple[int, int]:
 
 
 def _first_mark(stream: BinaryIO, kinds: Kinds, at: int, look: int = sys.maxsize) -> tuple[int, int]:
-    """Returns where the first mark that ends at or after a place begins and ends; or the end of the file, or of the
+    """Returns where the first mark that ends at or after a place begins and ends, or the end of the file, or of the
     `look` bytes after the place, twice."""
     offset = max(0, at - len(kinds.mark_bytes))
     stream.seek(offset)
@@ -348,9 +349,9 @@ class Piece(NamedTuple):
     path: str  # this, `start` and `split` are as in Range
     start: int
     split: int | None
-    # Text or JSON lines; or the texts of rows, or of small files without marks, which are UTF-8.
+    # Text or JSON lines, or the texts of rows, or of small files without marks, which are UTF-8.
     data: memoryview | Texts
-    # Whether it holds complete documents that are not separated yet; otherwise it is a part of a text.
+    # Whether it holds complete documents that are not separated yet, otherwise it is a part of a text.
     divided: bool
     ends_document: bool  # whether a document ends where the piece ends
     notes: RecordNotes  # notes the records of the piece: rows are noted already, JSON lines when the piece is divided
@@ -368,7 +369,7 @@ class Piece(NamedTuple):
         return self.kind not in RECORDS
 
     def doubt(self, look: Callable[[memoryview, str, int, bool], str | None] = doubt_of) -> str | None:
-        """Returns the warning about a text that is not UTF-8, from `look`; or None. Raises FormatError if it is in
+        """Returns the warning about a text that is not UTF-8, from `look`, or None. Raises FormatError if it is in
         another encoding, and the caller does not say that it is UTF-8."""
         if self.kind in RECORDS or not isinstance(self.data, memoryview):
             return None
@@ -464,7 +465,7 @@ def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memo
 # ----------------------------------------------------------------------------------------------------
 # Documents: C divides a piece, without a Python object for each document
 #
-# The bytes of a document decide its split; or the name of its cluster of near duplicates, if its record has a string
+# The bytes of a document decide its split, or the name of its cluster of near duplicates, if its record has a string
 # at CLUSTER (see pybpe.corpus). Python reads the few JSON lines that C leaves to a complete parser, and raises the
 # errors for lines that are not records.
 
@@ -476,7 +477,7 @@ def lent_divider(kinds: Kinds, separator: bytes, splits: Sequence[float]) -> Ite
     Args:
         kinds: how documents are separated.
         separator: the bytes written after each document.
-        splits: the shares of the splits; with one, documents are not hashed.
+        splits: the shares of the splits. With one, documents are not hashed.
     """
     mark, key = kinds.mark, kinds.read.text_key
     free = _free_dividers(separator, mark, key, splits)
@@ -519,7 +520,7 @@ def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
 
 
 def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
-    """Yields the documents of a divided piece by split, each split's in piece order. This is slow; it also reads what
+    """Yields the documents of a divided piece by split, each split's in piece order. This is slow. It also reads what
     `add_documents` does not. Raises FormatError if a line is not a record."""
     key, shares = kinds.read.text_key, shares_of(piece, splits)
     with lent_divider(kinds, b"", shares) as divider:
@@ -541,5 +542,5 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
 
 
 def shares_of(piece: Piece, splits: Sequence[float]) -> Sequence[float]:
-    """Returns the shares among which a divider divides a piece: one if the split of the piece is known."""
+    """Returns the shares that a divider divides a piece into: one if the split of the piece is known."""
     return tuple(splits) if piece.split is None else (1.0,)

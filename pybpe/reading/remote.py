@@ -4,7 +4,7 @@ on a local disk (see files.py), and give the same order.
 
 obstore repeats a request that fails, continues a body that breaks if the ETag is still the same, and compares the range
 that a server sends with the one that it asked for. It does not know what the run saw first: RemoteFile compares each
-answer with that. hf:// URLs are https URLs, which huggingface_hub knows; it also lists folders there.
+answer with that. hf:// URLs are https URLs, which huggingface_hub knows. It also lists folders there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRIES = 8
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=0.25), timedelta(seconds=20)
 _CONNECT_TIMEOUT, _READ_TIMEOUT, _TIMEOUT = timedelta(seconds=15), timedelta(seconds=30), timedelta(days=7)
 _PATIENCE_SECONDS = 5.0  # before a note that a server does not answer
-_LEAST_BYTES = 1 << 16  # what a request asks for at least: enough to recognize a file
+_LEAST_BYTES = 1 << 16  # the least that a request asks for: enough to recognize a file
 _PART_BYTES = 1 << 22
 _CONNECTIONS = 4
 _KEPT_ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")  # what streams.py recognizes
@@ -50,7 +50,7 @@ _ADVICE = {
 }
 _REFUSALS = ("PermissionDeniedError", "UnauthenticatedError", "GatedRepoError", "RepositoryNotFoundError")
 _NO_CREDENTIALS = re.compile(r"169\.254\.|metadata\.google|get_credentials")
-_started: list[int] = []  # the process in which obstore runs
+_started: list[int] = []  # the process that runs obstore
 
 
 class NoRangeError(Exception):
@@ -63,7 +63,7 @@ class RemoteFile(NamedTuple):
 
     url: str  # the URL to open. It may contain a signature or a password
     size: int  # the number of bytes
-    version: str = ""  # its ETag, the name of its version, or the time of its last change; "" if the server gives none
+    version: str = ""  # its ETag, the name of its version, or the time of its last change, if the server gives one
 
     @classmethod
     def look(cls, url: str) -> tuple[RemoteFile, BinaryIO]:
@@ -123,7 +123,7 @@ class RemoteFile(NamedTuple):
 
 
 def ask(url: str, start: int = 0, stop: int | None = None) -> tuple[RemoteFile, bytes]:
-    """Returns a file as the server describes it now, and its bytes from `start` to `stop`; none if `stop` is None.
+    """Returns a file as the server describes it now, and its bytes from `start` to `stop`. None if `stop` is None.
 
     Raises:
         FileError: the server refuses, or cannot be reached. FormatError: it sends a web page, such as one about the
@@ -210,7 +210,7 @@ class _Stream(io.RawIOBase):
 
 
 def remote_files(url: str) -> tuple[Found, bool]:
-    """Returns the URLs of the files that a URL, folder or glob names, sorted; and whether `url` is the name of a file.
+    """Returns the URLs of the files that a URL, folder or glob names, sorted, and whether `url` is the name of a file.
     A name of both a folder and a file means the folder.
 
     Raises:
@@ -263,7 +263,7 @@ def _matches(parts: list[str], pattern: list[str]) -> bool:
 
 
 def names(folder: str) -> list[str]:
-    """Returns the paths of all objects in a folder of a bucket and its subfolders, relative to the folder; none if
+    """Returns the paths of all objects in a folder of a bucket and its subfolders, relative to the folder. None if
     there is no such folder."""
 
     def paths() -> list[str]:

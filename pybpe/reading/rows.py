@@ -69,8 +69,8 @@ class RowFile:
     Args:
         file: the file.
         text_key: the column of the texts.
-        also: the names of other columns to read, if the file has them; None for all.
-        select: returns which rows of a record batch are selected; None if all are.
+        also: the names of other columns to read, if the file has them, None for all.
+        select: returns which rows of a record batch are selected, or None if all are.
 
     Raises:
         FormatError: the file is damaged, or has no text column with that name.
@@ -129,7 +129,7 @@ class RowFile:
         self, start: int, end: int, nulls: deque[int] | None
     ) -> Iterator[tuple[int, _Part, list[dict[str, Any]]]]:
         """Yields the texts of the rows start .. end in parts: the first row, the texts, and their fields. Rows that are
-        null are empty texts, and their numbers are appended to `nulls`; if that is None, they are an error."""
+        null are empty texts, and their numbers are appended to `nulls`. If that is None, they are an error."""
         for row, batch in self._batches(start, end):
             first = max(start, row)
             some = batch.slice(first - row, max(0, end - first)) if first > row or row + len(batch) > end else batch
@@ -264,7 +264,7 @@ def _types_in(fields: Iterable[Any]) -> dict[str, Any]:
 
 
 def _stored_before(fields: Iterable[Any], place: Sequence[str]) -> int:
-    """Returns the number of columns that parquet stores before the one to which names lead."""
+    """Returns the number of columns that parquet stores before the one that names lead to."""
     count = 0
     for field in fields:
         if field.name == place[0]:
@@ -274,7 +274,7 @@ def _stored_before(fields: Iterable[Any], place: Sequence[str]) -> int:
 
 
 def _stored_columns(kind: Any) -> int:
-    """Returns the number of columns in which parquet stores a column of an Arrow type."""
+    """Returns how many columns parquet needs for a column of an Arrow type."""
     fields = [kind.field(place).type for place in range(getattr(kind, "num_fields", 0))]
     return sum(map(_stored_columns, fields)) if fields else 1
 
@@ -293,7 +293,7 @@ def import_pyarrow(path: str, kind: str) -> Any:
 
 
 _BUFFER_BYTES = 1 << 20  # of a column
-_MOST_ROWS = 1 << 16  # of a batch; a batch has about PIECE_BYTES
+_MOST_ROWS = 1 << 16  # of a batch. A batch has about PIECE_BYTES
 _FEW = 256  # batches take less time than reading a dictionary
 _MOST_BYTES = 32 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
 
@@ -344,7 +344,7 @@ class RowGroups(RowFile):
         return int(self._chunk(group).total_uncompressed_size)
 
     def _chunk(self, group: int) -> Any:
-        """Returns what the file says about the texts of a group."""
+        """Returns the facts of the file about the texts of a group."""
         return self._file.metadata.row_group(group).column(self._column)
 
     def _open(self, **options: Any) -> Any:
@@ -380,7 +380,7 @@ class RowGroups(RowFile):
         return int(max(1, min(_MOST_ROWS, rows * PIECE_BYTES // size, _MOST_BYTES // longest)))
 
     def _longest_in_dictionary(self, group: int) -> int:
-        """Returns the number of bytes of the longest text in the dictionary of a group; 0 if it has none. Reads only
+        """Returns the number of bytes of the longest text in the dictionary of a group, or 0 if it has none. Reads only
         the beginning of the group."""
         if not any("DICTIONARY" in encoding for encoding in self._chunk(group).encodings):
             return 0
@@ -400,7 +400,7 @@ class RowGroups(RowFile):
 
 
 _FILE_MARK = b"ARROW1\0\0"  # before the stream of messages in a file
-_CONTINUES = b"\xff\xff\xff\xff"  # with which each message begins
+_CONTINUES = b"\xff\xff\xff\xff"  # begins each message
 _END = _CONTINUES + bytes(4)  # of a stream
 
 
@@ -432,7 +432,6 @@ class ArrowStream(RowFile):
 
     @contextmanager
     def _open(self, **options: Any) -> Iterator[Any]:
-        """Opens the file from its start."""
         from pyarrow import ipc
 
         with self._input.open_stored(0, self._input.size) as stream:

@@ -23,10 +23,10 @@ class Sample:
     The documents of files are records, ranges of 1 MiB of plain text, and smaller or compressed plain files. A
     sample shuffles the ranges of 1 MiB (of records too) with the seed, and takes them until it has max_documents, or
     max_bytes of file content. It stops at the first safe cut or record after max_bytes. The texts of an iterable are
-    documents too; a sample takes them in the order of the iterable.
+    documents too. A sample takes them in the order of the iterable.
 
     Raises:
-        ArgumentError: max_documents or max_bytes is below 1, or a value is not an integer; there is a seed, but no
+        ArgumentError: max_documents or max_bytes is below 1, or a value is not an integer, or there is a seed, but no
             sample.
     """
 

@@ -1,4 +1,4 @@
-"""Decides to which split each text belongs."""
+"""Chooses the split of each text."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .streams import Limited
 SPLIT_NAMES = ("train", "val", "test")
 DEFAULT_SPLITS = (8, 1, 1)
 SPLIT_BY = ("auto", "hash", "token")
-FEW = 200  # documents; with fewer, the shares of a hash may be far from those that the caller wants
-_LOOK_BYTES = 1 << 22  # of a text, in which its documents are counted
+FEW = 200  # documents. With fewer, the shares of a hash may be far from those that the caller wants
+_LOOK_BYTES = 1 << 22  # of a text, to count its documents
 _FAR = 2.0  # a share is far from another that is this many times larger or smaller
 _LARGE_PART, _MOST_LOOKED = 20, 1 << 30  # a document of a 20th of all text is large, in a file of so many bytes at most
 
-_FIRST_BYTES = 1 << 16  # the size of the first read; most documents are shorter
+_FIRST_BYTES = 1 << 16  # the size of the first read. Most documents are shorter
 _HASHES = 2**64
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
 
@@ -40,10 +40,10 @@ class SplitOptions:
     errors name.
 
     Attributes:
-        splits: the shares of train, val and test; with fewer than three, the last splits are left out.
-        split_by: one of SPLIT_BY; or "first", if there are val_documents. "auto" becomes one of the others when the
+        splits: the shares of train, val and test. With fewer than three, the last splits are left out.
+        split_by: one of SPLIT_BY, or "first", if there are val_documents. "auto" becomes one of the others when the
             files are known (see `decided`).
-        val_documents: if not None, the first documents, this many, are val, and the others train; there are no shares.
+        val_documents: if not None, the first documents, this many, are val, and the others train. There are no shares.
 
     Raises:
         ArgumentError: a value is invalid.
@@ -117,7 +117,7 @@ def are_far(sizes: Sequence[int], splits: Sequence[float]) -> bool:
 
 
 def _too_large(files: Sequence[InputFile], kinds: Kinds, splits: Sequence[float]) -> str | None:
-    """Returns the path of a text with a document that leaves the splits far from their shares, wherever the others go;
+    """Returns the path of a text with a document that leaves the splits far from their shares, wherever the others go,
     or None. (Records stay whole however they are split, and the text of compressed files has an unknown size.)"""
     total = sum(file.size or 0 for file in files)
     sizes, path = [0] * len(splits), ""
@@ -224,7 +224,7 @@ def end_of_first(files: Iterable[InputFile], kinds: Kinds, count: int) -> tuple[
 
 
 def _document_ends(file: InputFile, kinds: Kinds, look: int = sys.maxsize) -> Iterator[int | None]:
-    """Yields where each non-empty document of a file ends, as a byte or a row; None means the end of the file, or of
+    """Yields where each non-empty document of a file ends, as a byte or a row. None means the end of the file, or of
     the first `look` bytes of a text that is not divided."""
     if file.has_rows:
         for texts, notes in open_rows(file, kinds.read.text_key).texts(

@@ -19,7 +19,7 @@ from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FileError, FormatError, MissingExtraError, UnsupportedError, file_error, file_errors
 from ..support.parallel import end_if_unwanted
 
-_HASH_BLOCK = 1 << 18  # bytes; fits in a CPU cache
+_HASH_BLOCK = 1 << 18  # bytes. Fits in a CPU cache
 JSON_HEAD_BYTES = 1 << 16  # for what begins like JSON: its first lines show whether it is JSON lines
 POINTER = b"version https://git-lfs.github.com/spec/"  # how a file begins that Git LFS has not fetched
 PULL = "run `git lfs pull` in its repository"
@@ -118,13 +118,13 @@ def open_input(path: _binding.PathLike) -> InputStream:
 
 def open_unchanged(path: _binding.PathLike) -> UnchangedStream:
     """Opens a local file whose content must not change while it is read: see UnchangedStream. Raises FileError if that
-    fails; the stream raises it if a read fails."""
+    fails. The stream raises it if a read fails."""
     with file_errors(_local(path), "cannot be opened"):
         return UnchangedStream(path)
 
 
 def read_file(path: _binding.PathLike) -> bytes:
-    """Returns the content of a local file. Raises FileError: it cannot be read, or was changed meanwhile; FormatError:
+    """Returns the content of a local file. Raises FileError: it cannot be read, or was changed meanwhile. FormatError:
     it is a pointer of Git LFS."""
     with open_unchanged(path) as stream:
         return without_pointer(stream.read(), path)
@@ -298,7 +298,7 @@ class Limited:
 
 
 def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:
-    """Reads the next `count` items of a file that `open_input` opened. Returns an array of shape (count,); shorter at
+    """Reads the next `count` items of a file that `open_input` opened. Returns an array of shape (count,). Shorter at
     the end of the file."""
     items = numpy.empty(count, dtype)
     got: int = stream.readinto(items)  # type: ignore[attr-defined]
@@ -353,7 +353,7 @@ def packing_of_name(path: str) -> str | None:
 
 
 _BLOCK = 1 << 17  # the number of bytes that are read at once
-_GZIP_BLOCK = 1 << 14  # less for gzip: zlib's module copies what a step has not used
+_GZIP_BLOCK = 1 << 14  # less for gzip: zlib's module copies the rest of a step
 # What decompressing may take, so that a small file cannot take much memory: dictionaries of xz of up to 128 MiB, like
 # zstd's own limit for windows. xz -9 needs 65 MiB.
 _MEMORY = 130 << 20
@@ -399,7 +399,7 @@ def decompressed(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
 
 
 def _decompressors(path: str, packing: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """Returns what makes a decompressor for the first compressed stream of a file, and for those after it."""
+    """Returns functions that make a decompressor for the first compressed stream of a file, and for those after it."""
     if packing == "gzip":
         return _Inflater, _Inflater
     if packing == "bzip2":
@@ -433,7 +433,7 @@ def _decompressed(
     path: str, packing: str, first: Callable[[], Any], following: Callable[[], Any], packed: BinaryIO
 ) -> Iterator[bytes]:
     """Yields the content of the compressed streams of a file, one after another. Zeros may separate and follow them,
-    because tapes and xz pad files; anything else is an error. Errors name the file.
+    because tapes and xz pad files. Anything else is an error. Errors name the file.
 
     bz2.BZ2File and lzma.LZMAFile end silently if a stream after the first is damaged. GzipFile and ZstdFile hold the
     GIL for longer.

@@ -4,7 +4,7 @@ If the workers see the hidden folder of the run, they write the results there, s
 the process that runs. It can take only about as much as a few workers make. Otherwise they send their results, and it
 writes them.
 
-A worker that was given up, and continues, changes nothing: what it writes is what another one writes.
+A worker that was given up, and continues, changes nothing, because it writes the same as another one.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from ..arguments import is_url, shown, without_secrets
 from ..errors import ArgumentError, file_errors
 
-Paths = Mapping[str, Iterable[str]]  # what the caller calls them -> paths
+Paths = Mapping[str, Iterable[str]]  # the caller's name for them -> paths
 
 
 def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None = None) -> None:
@@ -86,7 +86,7 @@ def _each(paths: Paths, files: Callable[[str], Iterable[str]] = lambda path: (pa
 
 
 def with_content(folder: str) -> list[str]:
-    """Returns a folder and what is in it, or a file."""
+    """Returns a folder and its content, or a file."""
     if not os.path.isdir(folder):
         return [folder]
     with file_errors(folder, "cannot be read"), os.scandir(folder) as entries:

@@ -2,11 +2,11 @@
 
 Any concurrent.futures.Executor is right: a process pool, Dask's, MPI's. pybpe only submits tasks and waits. So it tells
 neither what an executor does when a worker dies (a process pool breaks, Dask gives the task to another worker), nor
-which workers there are. Whatever an executor raises ends the run with a WorkerError; another worker does the task when
+which workers there are. Whatever an executor raises ends the run with a WorkerError. Another worker does the task when
 the run resumes, so a result is never used twice. No executor notices a worker that hangs: the user may limit the time
 of a task, and otherwise a line says after a minute that nothing arrives.
 
-A worker must run the same pybpe, because another version, or other Unicode tables, could give other tokens; otherwise
+A worker must run the same pybpe, because another version, or other Unicode tables, could give other tokens. Otherwise
 its task raises WorkerError. Errors from another machine name it.
 """
 
@@ -38,7 +38,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _PENDING = 64  # tasks submitted at once, unless `workers` is given
-_LOOK_SECONDS = 1.0  # after which Ctrl-C is noticed on Windows
+_LOOK_SECONDS = 1.0  # until Ctrl-C is noticed on Windows
 _QUIET_SECONDS = 60.0  # the time without a result before a note
 
 
@@ -50,14 +50,14 @@ def most_pending(workers: int | None) -> int:
 def map_by_executor(
     function: Callable[[Item], Result], items: Iterable[Item], run: RunOptions, ordered: bool = True
 ) -> Iterator[tuple[Item, Result]]:
-    """Yields (item, function(item)) for each item, computed by the workers of the run's executor; in order, unless
+    """Yields (item, function(item)) for each item, computed by the workers of the run's executor. In order, unless
     `ordered` is False. Raises WorkerError if the executor does not do a task, or it takes longer than task_timeout."""
     if not hasattr(run.executor, "submit"):
         raise ArgumentError(
             f"{param('executor')} must be a concurrent.futures.Executor, not {type(run.executor).__name__}"
         )
     executor: Executor = run.executor  # type: ignore[assignment]
-    pending: dict[Future[Result], Item] = {}  # in the order in which they were submitted
+    pending: dict[Future[Result], Item] = {}  # in the order of submission
     rest, most = iter(items), most_pending(run.workers)
     try:
         while True:
@@ -80,7 +80,7 @@ def _first_done(
 ) -> Collection[Future[Result]]:
     """Waits until the first task, or if not `ordered`, any task is done. Returns the tasks that are done.
 
-    Executors begin tasks in the order in which they get them, so the first has a worker if any has.
+    Executors begin tasks in order, so the first has a worker if any has.
     """
     first = next(iter(pending))
     limit, quiet, begin = timeout or math.inf, _QUIET_SECONDS, time.monotonic()
@@ -108,7 +108,7 @@ def _described(item: Any) -> str:
 
 @contextmanager
 def _executor_errors() -> Iterator[None]:
-    """Turns what an executor raises into a WorkerError. Errors of pybpe are those of a task."""
+    """Turns an error of an executor into a WorkerError. Errors of pybpe come from a task."""
     try:
         yield
     except Error:
@@ -134,8 +134,8 @@ def _submit(executor: Executor, function: Callable[[Item], Result], item: Item) 
 
 class _Call:
     """A call that happens when this object is unpickled. If a Dask worker cannot unpickle a task, because it has
-    another pybpe or none, Dask gives the task to the next worker, forever; and its scheduler unpickles tasks too. So
-    pybpe sends a task as bytes, which all can unpickle; if the call inside them fails, that is an ordinary error."""
+    another pybpe or none, Dask gives the task to the next worker, forever, and its scheduler unpickles tasks too. So
+    pybpe sends a task as bytes, which all can unpickle. If the call inside them fails, that is an ordinary error."""
 
     def __init__(self, call: tuple[Any, ...]) -> None:
         self._call = call
@@ -176,7 +176,7 @@ def _process() -> tuple[str, int]:
 
 @cache
 def versions() -> str:
-    """Returns the versions on which results depend: of pybpe, and of the Unicode tables of the C library, of the
+    """Returns the versions that decide results: of pybpe, and of the Unicode tables of the C library, of the
     package regex, and of Python."""
     tables = f"Unicode {_binding.unicode_version()}, regex {regex.__version__}"
     return f"pybpe {__version__} with {tables} and Python's Unicode {unicodedata.unidata_version}"

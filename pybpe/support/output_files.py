@@ -17,7 +17,7 @@ from ..errors import FileError, file_error, file_errors
 from . import platform
 
 _GONE = ".removed"  # the ending of a folder that is being removed
-_LONGEST_NAME = 255  # bytes; the limit of nearly all file systems
+_LONGEST_NAME = 255  # bytes. The limit of nearly all file systems
 
 
 def make_folder(path: _binding.PathLike) -> str:
@@ -78,7 +78,7 @@ def give_name(temporary: str, path: str) -> None:
 
 
 def write_all(stream: io.FileIO, data: _binding.Data) -> int:
-    """Writes bytes to a file without a buffer, of which a system call may write a part. Returns their number."""
+    """Writes bytes to a file without a buffer. A system call may write a part. Returns their number."""
     view = memoryview(data)
     rest = view.cast("B") if view.nbytes else view  # items may have several bytes, and an array of no columns has rows
     while rest.nbytes:
@@ -111,10 +111,10 @@ def _remove_own(folder: str, process: int) -> None:
 
 
 def remove_entry(path: str) -> None:
-    """Removes a file, or a folder with all that is in it. A worker that was given up may still write to the folder; it
+    """Removes a file, or a folder with all that is in it. A worker that was given up may still write to the folder. It
     cannot if the folder's name is gone."""
     if not os.path.isdir(path):
-        with suppress(FileNotFoundError):  # what a kill left of a folder is removed with the folder
+        with suppress(FileNotFoundError):  # the remains of a killed call are removed with the folder
             os.unlink(path)
         return
     gone = path.removesuffix(_GONE) + _GONE
@@ -149,7 +149,7 @@ def remove_others(folder: str, pattern: str, keep: Collection[str]) -> None:
 # process, so a table in memory keeps its threads apart. At the end, the writer removes the file. A process that opened
 # the file before that notices that the name no longer refers to it, and tries again.
 
-FOLDER = ".pybpe-unfinished"  # inside an output folder; holds unfinished files and the lock
+FOLDER = ".pybpe-unfinished"  # inside an output folder. Holds unfinished files and the lock
 STAGED = "input-"  # the prefix of what is made before the log: copied inputs
 LOCK = "input-lock"  # begins with STAGED, because a new run keeps such files: see tokens/run.py
 PARTS = "parts"  # there, too: the output of `corpus.clean` whose files are getting their names
@@ -159,7 +159,7 @@ _held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks t
 
 @contextmanager
 def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
-    """Holds the lock of an output folder, or raises FileError. Makes the folder if needed; if so, or with `temporary`,
+    """Holds the lock of an output folder, or raises FileError. Makes the folder if needed. If so, or with `temporary`,
     removes it afterwards if it is empty. If Ctrl-C ends the block and unfinished work is left, the KeyboardInterrupt
     says so."""
     refuse_as_output(folder)
@@ -182,7 +182,7 @@ def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
 
 @contextmanager
 def only_holder(lock: str, target: str) -> Iterator[None]:
-    """Holds a lock file, or raises FileError. Its message names `target` as what is being written."""
+    """Holds a lock file, or raises FileError. Its message says that `target` is being written."""
     key, mine = (os.getpid(), os.path.realpath(lock)), object()
     if _held.setdefault(key, mine) is not mine:
         raise _refusal(errno.EAGAIN, target, "another thread")

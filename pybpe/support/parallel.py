@@ -1,4 +1,4 @@
-"""The options of a run; and C calls, which release the GIL, in threads. Work for other processes and machines is in
+"""The options of a run, and C calls, which release the GIL, in threads. Work for other processes and machines is in
 remote.py.
 
 `map_ordered` is the main function. It hands items to threads and returns results in the order of the items. Only a few
@@ -27,14 +27,14 @@ class RunOptions:
     """How a run uses the machine. Results never depend on it. The fields have the names of the public keyword
     arguments, which its errors name."""
 
-    # Number of threads or processes; None for all CPUs.
+    # Number of threads or processes, or None for all CPUs.
     workers: int | None = option(None, "number of threads or processes (default: all CPUs)")
     executor: futures.Executor | None = None  # an executor that does the work instead, on other processes or machines
-    # Number of bytes; None for no limit. Each kind of work has a different minimum.
+    # Number of bytes, or None for no limit. Each kind of work has a different minimum.
     memory_limit: int | None = option(None, "memory to use, in bytes, e.g. 2G", unit="bytes")
     # True shows progress bars, False does not, None shows them if standard error is a terminal.
     progress: bool | None = None
-    # The number of seconds after which a worker of the executor that has not finished a task is given up; None waits
+    # The number of seconds after which a worker of the executor that has not finished a task is given up. None waits
     # forever.
     task_timeout: float | None = option(
         None,
@@ -63,7 +63,7 @@ class RunOptions:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_LOOK_SECONDS = 0.5  # the longest time for which Ctrl-C may go unnoticed
+_LOOK_SECONDS = 0.5  # the longest time that Ctrl-C may go unnoticed
 
 _thread = threading.local()  # .stop: in a thread of map_ordered, an event that is set when nobody wants its results
 
@@ -143,7 +143,7 @@ class _Threads:
 
 
 class _Outcome(Generic[Result]):
-    """What a function returns or raises in another thread. (The module concurrent.futures takes 8 ms to load.)"""
+    """The result or the error of a function in another thread. (The module concurrent.futures takes 8 ms to load.)"""
 
     _value: Result
     _error: BaseException | None = None
@@ -180,8 +180,8 @@ def end_if_unwanted() -> None:
 
 
 def run_interruptibly(function: Callable[..., Result], *args: object, patience: float = 0.0) -> Result:
-    """Runs function(*args) in a new thread. Ctrl-C ends the wait for it, however long a call into C takes; the thread
-    then ends by itself, or with the process. A function that writes a file calls `end_if_unwanted` now and then; after
+    """Runs function(*args) in a new thread. Ctrl-C ends the wait for it, however long a call into C takes. The thread
+    then ends by itself, or with the process. A function that writes a file calls `end_if_unwanted` now and then. After
     Ctrl-C it has `patience` seconds to remove its unfinished file."""
     outcome: _Outcome[Result] = _Outcome()
     unwanted = threading.Event()
@@ -195,7 +195,7 @@ def run_interruptibly(function: Callable[..., Result], *args: object, patience: 
     try:
         try:
             thread.start()
-        except RuntimeError:  # out of memory or threads, or Python is exiting; then Ctrl-C must wait
+        except RuntimeError:  # out of memory or threads, or Python is exiting. Then Ctrl-C must wait
             return function(*args)
         return outcome.result()
     except BaseException:

@@ -1,5 +1,5 @@
-"""The differences between POSIX and Windows. Only this module imports and calls functions that one of the two lacks;
-all other modules of pybpe and llmc_compat run on both."""
+"""The differences between POSIX and Windows. Only this module imports and calls functions that one of the two lacks.
+All other modules of pybpe and llmc_compat run on both."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if sys.platform == "win32":  # pragma: no cover (other systems)
             raise PermissionError(errno.EACCES, error.strerror) from None
 
     def remove_and_close(handle: int, path: str) -> None:
-        """Releases the lock of a file, and removes the file. Windows cannot remove a file that is open; if another
+        """Releases the lock of a file, and removes the file. Windows cannot remove a file that is open. If another
         process has opened it, that process removes it later."""
         os.close(handle)
         with suppress(OSError):
@@ -43,7 +43,7 @@ if sys.platform == "win32":  # pragma: no cover (other systems)
 
     def replace_file(source: str, target: str) -> None:
         """Renames a file, and replaces the file with the new name. Windows refuses that while any program has this file
-        open or mapped; programs that examine new files have them open for an instant. So tries again for half a
+        open or mapped. Programs that examine new files have them open for an instant. So tries again for half a
         second, and then raises PermissionError."""
         for pause in (0.01, 0.04, 0.15, 0.3, None):
             try:
@@ -73,7 +73,7 @@ if sys.platform == "win32":  # pragma: no cover (other systems)
         return None
 
     def read_at(handle: int, size: int, offset: int) -> bytes:
-        """Returns bytes from a place in an open file; fewer than `size` only at its end. Windows has one position for
+        """Returns bytes from a place in an open file. Fewer than `size` only at its end. Windows has one position for
         each open file, so threads take turns."""
         with _positions:
             os.lseek(handle, offset, os.SEEK_SET)
@@ -138,7 +138,7 @@ else:
         sizes = []
         with suppress(OSError, ValueError):
             sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        groups = [""]  # in a container, its own group may be the root of what it sees
+        groups = [""]  # in a container, its own group may be the root of all that it sees
         with suppress(OSError), open("/proc/self/cgroup") as stream:
             groups += [
                 line.rstrip("\n").split(":", 2)[2].rstrip("/")

@@ -62,7 +62,7 @@ watchers: tuple[Watcher, ...] = ()
 
 class Progress(AbstractContextManager["Progress"]):
     """The progress of a step. A bar shows it if `shown` is True, or is None and standard error is a terminal or a
-    notebook. `total` is None if unknown; `unit` is "B" for bytes (shown as MB, GB), or a word such as "merge". An
+    notebook. `total` is None if unknown. `unit` is "B" for bytes (shown as MB, GB), or a word such as "merge". An
     estimated total grows if there is more."""
 
     def __init__(self, description: str, total: int | None, unit: str, shown: bool | None) -> None:

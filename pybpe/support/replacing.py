@@ -1,4 +1,4 @@
-"""What a call may replace: nothing but what is equal to its result, unless its caller passes force=True.
+"""A call replaces only files that equal its result, unless its caller passes force=True.
 
 The result goes into a hidden folder next to a file that is there, or in a folder, and is compared with it at the end:
 
@@ -34,7 +34,7 @@ def output_at(path: str, force: bool = False, keep: bool = False, alone: Collect
 
     Args:
         path: the output.
-        force: True replaces what is there.
+        force: True replaces other content.
         keep: whether a result that may not get its name stays under another one, because it took long to make.
         alone: names of files. If the folder has one of them that the call does not write, it is another result too.
 
@@ -52,7 +52,7 @@ def output_at(path: str, force: bool = False, keep: bool = False, alone: Collect
         if left:
             warn(f"{path}: {', '.join(left)} stay: remove them if they belong to what was replaced")
         return
-    # The disk of a folder may be another one than that of its parent.
+    # A folder may be on another disk than its parent.
     is_folder = os.path.isdir(target)
     hidden = target if is_folder else unfinished_folder(target)
     place = os.path.join(hidden, FOLDER, _RESULT)
@@ -73,7 +73,7 @@ def output_at(path: str, force: bool = False, keep: bool = False, alone: Collect
             if keep:
                 told += f"; the new result is in {_kept(new, path)}"
             raise ArgumentError(f"{told}: choose another output, or replace it with {param(force=True)}")
-        except Error as error:  # in which the hidden folder may be named
+        except Error as error:  # that may name the hidden folder
             error.args = tuple(arg.replace(new, path) if isinstance(arg, str) else arg for arg in error.args)
             raise
         finally:
@@ -138,7 +138,7 @@ def is_something(path: str) -> bool:
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
-    """Returns what a write of a file changes; None if there is no file."""
+    """Returns the facts that a write of a file changes, or None if there is no file."""
     with suppress(OSError):
         found = os.lstat(path)
         return found.st_ino, found.st_mtime_ns

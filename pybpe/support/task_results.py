@@ -4,7 +4,7 @@ are left.
 A task has one file, which appears complete or not at all. Its name is a hash of everything that the results depend on:
 the run's settings, and the ranges of the inputs that the task reads. So if some inputs change, the results of tasks
 that read others stay. A file has one result after another, because a task may read more text than fits in memory. Each
-is: the length and the CRC-32 of its header, 4 bytes each, little-endian; the header, JSON; then sections of bytes whose
+is: the length and the CRC-32 of its header, each 4 bytes, then the header, JSON, and sections of bytes whose
 names, sizes and CRC-32 the header has.
 
 Files are not synced, which would take long for many tasks, so a power failure may damage some. Whoever reads them
@@ -51,7 +51,7 @@ def hashed(*parts: object) -> str:
 def task_folder(hidden: str, fingerprint: str, keeps: bool = False) -> str:
     """Makes the folder for the results of tasks, in the hidden folder of an output. `fingerprint` is a hash of the
     settings. If no run with these has left results, removes everything that another run has left in the hidden folder,
-    except staged inputs and the lock; not with `keeps`."""
+    except staged inputs and the lock, not with `keeps`."""
     made = os.path.join(hidden, TASKS, fingerprint[:32])
     if not keeps and not os.path.isdir(made):
         with file_errors(make_folder(hidden), "cannot be emptied"):
@@ -190,8 +190,8 @@ def results_in(path: str) -> Iterator[tuple[Result, dict[str, Any]]]:
 
 
 def headers_of(path: str, is_read: bool = False) -> list[dict[str, Any]] | None:
-    """Returns the headers of the results of a task; None if there is no whole file. With `is_read`, reads all sections
-    to see whether it is."""
+    """Returns the headers of the results of a task, or None if there is no whole file. With `is_read`, reads all
+    sections to see whether it is."""
     try:
         found = list(results_in(path)) if os.path.exists(path) else []
         for section in chain.from_iterable(result.sections.values() for result, _ in found if is_read):

@@ -3,6 +3,6 @@
 binarization.py  binarize, encode_files     preparation.py  prepare     joining.py  join
 pack/            packed rows                mix/            mixtures of several sources
 run.py           one run: tasks, which task_encoder.py encodes, and then shards
-finished.py      what an output folder has already; folders of finished token files
+finished.py      the content of an output folder; folders of finished token files
 manifest.py, formats.py, token_files.py     what `pybpe.loading` and other readers share with the writers
 """

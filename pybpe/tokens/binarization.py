@@ -184,10 +184,10 @@ def encode_files(
     tokens twice.
 
     Args:
-        out: a .npy file, which `numpy.load(out, mmap_mode="r")` opens: shape (tokens,), uint16 or uint32; or a .bin
+        out: a .npy file, which `numpy.load(out, mmap_mode="r")` opens: shape (tokens,), uint16 or uint32, or a .bin
             file, which has only the ids, little-endian: `numpy.fromfile(out, tok.model.dtype)` reads it.
         eot: "keep": the ids of a text file are `tok.encode` of its text, special tokens included, and `tok.decode`
-            gives the text back, with \\n for \\r\\n unless `keep_crlf`; records are concatenated. The other values set
+            gives the text back, with \\n for \\r\\n unless `keep_crlf`. Records are concatenated. The other values set
             what goes between documents, whatever the input had there: "none" for nothing, or the tokenizer's end of
             text, "prepend" (before each) or "append" (after each), or another special token, as in `binarize`.
         The other arguments are the same as in `binarize`.
@@ -264,7 +264,7 @@ def write_dataset(
 
 
 def known_of(options: DatasetOptions, tokenizer: Mapping[str, object], staged: Staged, call: str = "") -> Manifest:
-    """Returns what the manifest of a run says before it begins. `tokenizer` is what `described` returns."""
+    """Returns the manifest of a run before it begins. `tokenizer` is the result of `described`."""
 
     def named(path: str) -> str:
         return staged.names.get(path, path)
@@ -276,7 +276,7 @@ def known_of(options: DatasetOptions, tokenizer: Mapping[str, object], staged: S
 
 
 def _named(task: planning.Task, staged: Staged) -> tuple[planning.Task, bytes, bytes]:
-    """Returns a task with its name, in which plain files have no sizes and times, so that a file may grow, and its
+    """Returns a task with its name, where plain files have no sizes and times, so that a file may grow, and its
     stamp, in which they have."""
 
     def place(file: InputFile | SmallFiles) -> object:
@@ -294,7 +294,7 @@ def _settings_fingerprint(layout: Layout, options: DatasetOptions) -> str:
 
 
 def described(tok: Tokenizer) -> dict[str, object]:
-    """Returns what a manifest says about the tokenizer."""
+    """Returns the entry of a manifest about the tokenizer."""
     return {
         "n_vocab": tok.vocab_size,
         "pattern": tok.pattern.regex,

@@ -34,12 +34,12 @@ class OutputOptions:
 
     Attributes:
         format: one of FLAT.
-        eot: where the mark goes, one of EOT_MODES; or the special token that is the mark; or both, as PLACE:TOKEN.
+        eot: where the mark goes, one of EOT_MODES, or the special token that is the mark, or both, as PLACE:TOKEN.
             None, and a token alone, use the format's place.
         dtype: "uint16", "uint32", or "auto": `for_vocabulary` chooses.
         shard_tokens: the maximum number of tokens per shard.
-        min_shard_tokens: the minimum; None uses the format's minimum.
-        name: the files' name prefix; None uses the first input's name.
+        min_shard_tokens: the minimum. None uses the format's minimum.
+        name: the files' name prefix. None uses the first input's name.
         document_offsets: whether a file per split says where documents begin.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What an output folder already has: nothing, the result of this very call, or something that must not be lost.
+"""The content of an output folder: nothing, the result of this very call, or something that must not be lost.
 
 A manifest has a hash of the call that made the folder: its settings, the tokenizer, and the names and sizes of its
 inputs, with samples of their content. Every command that fills a folder with token files first asks `made_before`:
@@ -83,7 +83,7 @@ def made_before(folder: str, known: Manifest, force: bool, files: Iterable[Input
 
     Args:
         folder: the output folder.
-        known: what the manifest of this call will say, as far as it is known: without a fingerprint if the call trains
+        known: the manifest of this call, as far as it is known: without a fingerprint if the call trains
             the tokenizer.
         force: whether the call replaces what other calls have made.
         files: the files that the call reads.
@@ -161,7 +161,7 @@ def _refusal(folder: str, what: str) -> ArgumentError:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What is in a folder of token files
+# The content of a folder of token files
 
 
 def publish(folder: str, made: Manifest | None = None) -> None:
@@ -191,7 +191,7 @@ def publish(folder: str, made: Manifest | None = None) -> None:
 
 
 def finish_publishing(folder: str) -> None:
-    """Ends what a call was doing in `publish` when it was killed."""
+    """Ends the `publish` of a call that was killed."""
     rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
     if os.path.isdir(aside) and os.path.exists(os.path.join(rows, manifest_name(rows))):
         publish(folder)

@@ -6,7 +6,7 @@ int32); u64 sequences; u64 documents + 1; then int32 lengths, int64 byte offsets
 borders, which are sequence numbers from 0. Each document is one sequence here.
 
 llmq (github.com/IST-DASLab/llmq, src/training/dataloader.cpp and scripts/tokenize_data.py) has a header of 256 int32:
-"BIN.TOK\\n"; version 2; bytes per id, always 4; the number of ids; the size of the vocabulary; 1 if a mask of one bit
+"BIN.TOK\\n". Version 2; bytes per id, always 4; the number of ids; the size of the vocabulary; 1 if a mask of one bit
 per id follows the ids, which this module does not write. Then the ids as int32.
 
 To add a format: a Format in FORMATS (a file that is a header and the ids needs only `header` and `read`), the help of
@@ -50,7 +50,7 @@ class Format:
 
     Attributes:
         name: its name for users.
-        file: the name of a file, with placeholders {name}, {split} and {index}; without {index}, each split is one file
+        file: the name of a file, with placeholders {name}, {split} and {index}. Without {index}, each split is one file
             of any size.
         read: read(path, dtype) yields the ids of a file in blocks.
         header: header(tokens, dtype, n_vocab) returns what comes before the ids. None means that the file has rows,
@@ -61,13 +61,14 @@ class Format:
         max_bytes: the largest file that its readers can read; 0 means any size.
         reader: the program whose limits these are.
         equal_shards: whether the shards of a split have equal size.
-        largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16; 0 if never.
+        largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16, 0 if never.
         manifest: the name of the manifest.
         index: index(blocks, dtype, record, folder) writes another file for a split, which has one token file, and
-            returns its name. None means that there is no such file. blocks() yields where documents begin; `record` is
+            returns its name. None means that there is no such file. blocks() yields where documents begin. `record` is
             of the token file.
-        offsets: the name of the file that says where the documents of a split begin, if the caller asks for it; "" if
-            there is none. Its numbers (int64) count the tokens of all files of the split, and the last is their sum.
+        offsets: the name of the file that says where the documents of a split begin, if the caller asks for it, or
+            "" if there is none. Its numbers (int64) count the tokens of all files of the split, and the last is
+            their sum.
         of_tokenizer: a file that describes the tokenizer, if there is one: its name, and what returns its content.
         check_packages: raises MissingExtraError if a package is not installed.
     """
@@ -251,7 +252,7 @@ LLMQ = Format(
         1024, b"\0"
     ),
     header_bytes=1024,
-    min_tokens=2 * 1024 + 1,  # llmq leaves out the last sequence of each file; its T is 1024 by default
+    min_tokens=2 * 1024 + 1,  # llmq leaves out the last sequence of each file. Its T is 1024 by default
     max_bytes=1024 + 4 * (2**31 - 1),  # the number of ids is an int
     reader="llmq",
     largest_uint16_vocabulary=0,

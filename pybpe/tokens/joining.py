@@ -7,7 +7,7 @@ tokens of the folders, one after the other, are that run's tokens, and `join` wr
     node 1   train [aaaa|aaaa|aa]  val [a]           joined   train [aaaa|aaaa|aabb|bbbb|b]
     node 2   train [bbbb|bbb]      val [bb]     ->            val   [abb]
 
-The ids are copied; no text is encoded again.
+The ids are copied. No text is encoded again.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def join(
 
 
 # ----------------------------------------------------------------------------------------------------
-# What is given
+# Inputs
 
 
 def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[TokenFolder]:

@@ -36,7 +36,7 @@ def manifest_name(folder: str) -> str:
 
 
 def named_folder(path: _binding.PathLike) -> tuple[str, str | None]:
-    """Returns the folder of token files that a path names, and which file there. A manifest names its folder; then, and
+    """Returns the folder of token files that a path names, and which file there. A manifest names its folder. Then, and
     if the path is a folder, the file is None."""
     name = _binding.path_text(path)
     if not os.path.isfile(name):
@@ -100,7 +100,7 @@ class Manifest:
         call: a hash of the call that made the folder (see finished.py), or "" if it is unknown.
         skipped: if bad records were skipped (`on_error="skip"`): the number of records, how many of them were skipped,
             and the file that lists those. Otherwise None.
-        encodings: the encodings in which inputs were read, except UTF-8.
+        encodings: the encodings of inputs, except UTF-8.
         crlf: the inputs whose \\r\\n was read as \\n.
     """
 
@@ -249,7 +249,8 @@ def _row_lines(manifest: Manifest) -> Iterator[str]:
 
 
 def _mixture_lines(mixture: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yields lines that compare what was asked of each source with what it gave, and say how often it was repeated."""
+    """Yields lines that compare the tokens that were asked of each source with the tokens that it gave, and say how
+    often it was repeated."""
     if mixture is None:
         return
     total = max(1, sum(source["used"] for source in mixture["sources"].values()))
@@ -410,21 +411,21 @@ def check_finished(folder: str) -> None:
 
 
 class FileFacts(NamedTuple):
-    """What a manifest says about one token file."""
+    """The entry of a manifest about one token file."""
 
     split: str  # the split that it belongs to
     place: int  # which of the split's files it is, from 0
     bytes: int  # its size
     sha256: str  # the SHA-256 of the file
     dtype: str | None  # the dtype of its ids
-    row_tokens: int | None  # the tokens per row if it has packed rows; otherwise None
+    row_tokens: int | None  # the tokens per row if it has packed rows, otherwise None
     fingerprint: str | None  # of the tokenizer that made its tokens
     eot_id: int | None  # the id of its <|endoftext|>
     eot: str | None  # where these marks are: "append", "prepend" or "none"
 
 
 def file_facts(paths: Iterable[str], are_listed: bool = False) -> list[FileFacts | None]:
-    """Returns what the manifest next to each file says about it; None if there is no valid one, or it does not name the
+    """Returns the entry of the manifest next to each file, or None if there is no valid one, or it does not name the
     file. For a link, the manifest may also be next to the file that it leads to, as in a workspace.
 
     Raises:

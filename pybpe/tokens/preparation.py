@@ -108,7 +108,7 @@ def prepare_dataset(
     given = given_inputs(inputs)
     counting = TrainInput(counts={}, read=options.read).plan(training).count  # refuses now what merging would refuse
     mark = end_of_text_of(counting.specials, training.end_of_text)
-    options.output.for_vocabulary(training.vocab_size, mark)  # and what it would otherwise refuse after training
+    options.output.for_vocabulary(training.vocab_size, mark)  # refuses now, not after training
     kinds = Kinds(options.read, mark)
     with only_writer(folder):
         finish_publishing(folder)

@@ -8,7 +8,7 @@ The first two folders are in the hidden folder of the output. A run that was kil
 If it was making token files, it makes them again, which takes a tenth of the time of the tasks. Until all of them are
 there, the output folder is unchanged. So the disk needs room for the tokens twice.
 
-Token files are called shards. Those of llm.c have equal size, which it needs to resume: llm.c's load_state
+Token files are called shards. Shards for llm.c have equal size, which it needs to resume: llm.c's load_state
 (train_gpt2.cu) requires that the shard where a run stopped has as many samples as the first shard of the new run. A
 sample is B * T tokens per process, and a shard of c tokens has (c - 1) / sample of them, rounded down. So a short last
 shard makes llm.c abort when it resumes there.
@@ -90,13 +90,13 @@ def write_token_files(
     known: Manifest,
     with_tokenizer: bool = False,
 ) -> Manifest:
-    """Does the work of a job, or what is left of it, up to the manifest, which it returns.
+    """Does the work of a job, or the rest of it, up to the manifest, which it returns.
 
     Args:
         layout: where the files go, and what they are.
         options: how to use the machine.
         total: the amount of input, in the unit of the job, if known.
-        known: what the manifest says of the call, the tokenizer and the inputs.
+        known: the entries of the manifest about the call, the tokenizer and the inputs.
         with_tokenizer: whether to write the tokenizer too.
     """
     run = _Run(layout, job, options)
@@ -151,7 +151,7 @@ class _Run:
     # Tasks
 
     def do_tasks(self, total: int | None, stack: ExitStack) -> None:
-        """Does the tasks that are left, and takes the results of all. Lists the records that are skipped; the list gets
+        """Does the tasks that are left, and takes the results of all. Lists the records that are skipped. The list gets
         its name with `stack`."""
         layout, doubts, is_told = self._layout, Doubts(), False
         listed = os.path.join(self._rows, LIST_NAME)
@@ -268,7 +268,7 @@ def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
     Args:
         tokens: the tokens of the split.
         most: the maximum per shard, exceeded only if shards would otherwise be smaller than `least`.
-        least: the minimum per shard; the split has at least this many.
+        least: the minimum per shard. The split has at least this many.
 
     Returns:
         Equal sizes, or first some of an odd number plus 1, then some of that odd number.
@@ -305,7 +305,7 @@ def sizes_of(layout: Layout, split: str, tokens: int, total: int) -> list[int]:
     """Returns how many tokens each shard of a split of so many tokens gets. All splits have `total` tokens.
 
     Shards of equal size have at most `shard_tokens` tokens. Others have `shard_tokens`, and the last one the rest, but
-    at least `min_shard_tokens`; it may be that much longer instead.
+    at least `min_shard_tokens`. It may be that much longer instead.
 
     Raises:
         ShardTooSmallError: the split is too small for one shard. LimitError: a shard would be larger than its readers

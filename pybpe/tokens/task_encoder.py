@@ -49,14 +49,14 @@ _SMALL = 1 << 12  # bytes of a piece
 _ALONE = -1  # instead of the split of a piece that is not small
 _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
 _RESULT_TOKENS = 1 << 20
-_TEXT, _MARK = "text", "mark"  # what the tokens of a split begin with in a task; "" if that is known from before
+_TEXT, _MARK = "text", "mark"  # what the tokens of a split begin with in a task, or "" if that is known from before
 
 
 class Marks(NamedTuple):
     """Where the marks of a stream go."""
 
     mode: str  # one of EOT_MODES, or KEEP
-    eot: int | None  # the id of the mark; None only if the texts have none, and the mode is "none" or KEEP
+    eot: int | None  # the id of the mark. None only if the texts have none, and the mode is "none" or KEEP
     dtype: str  # of the ids
 
 
@@ -108,7 +108,7 @@ class TaskEncoder(NamedTuple):
         return map_ordered(partial(_encoded_group, self, doubts), items(), workers)
 
     def sums(self, task: Task) -> list[int]:
-        """Returns the checksums of what a task reads, as its results have them."""
+        """Returns the checksums of the inputs of a task, as its results have them."""
         return [_sum(piece) for some in self._groups(task) for piece in some] if is_part(task) else []
 
     def _groups(self, task: Task) -> Iterator[list[Piece]]:
@@ -172,8 +172,8 @@ class TaskEncoder(NamedTuple):
     def _joined_segments(
         self, divider: _binding.Divider, piece: Piece, allowed: AllowedSpecial
     ) -> list[Segment] | None:
-        """Returns the segments of a piece whose documents a divider has, encoded with one call per split; None if one
-        of its records contains the mark's text, which is not a mark there."""
+        """Returns the segments of a piece whose documents a divider has, encoded with one call per split, or None if
+        one of its records contains the mark's text, which is not a mark there."""
         found = []
         for place in range(divider.splits):
             text, documents = divider.joined(place)
@@ -187,7 +187,7 @@ class TaskEncoder(NamedTuple):
         return found
 
     def _ids(self, text: Text, allowed: AllowedSpecial) -> array[int]:
-        """Returns the ids of a text in which some special tokens are recognized."""
+        """Returns the ids of a text, with some special tokens recognized."""
         encoder = self.tok._encoder
         return encoder.compact(text, encoder.allowed((), allowed), TYPECODES[self.marks.dtype])
 
@@ -320,7 +320,7 @@ class EotPlacer:
 
 
 class _Split:
-    """The tokens of a split in a task, and those of its next result."""
+    """The tokens of a split in a task, and the tokens of its next result."""
 
     def __init__(self, marks: Marks) -> None:
         self._marks, self._placer = marks, EotPlacer(marks.mode, marks.eot)

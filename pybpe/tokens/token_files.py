@@ -8,7 +8,7 @@
 The first bytes of a file tell which it is. All numbers are little-endian, unless the header of a .npy file says
 otherwise.
 
-The ids are read, not memory-mapped. If another program truncates a mapped file, the system kills the process (SIGBUS);
+The ids are read, not memory-mapped. If another program truncates a mapped file, the system kills the process (SIGBUS),
 and pages of a map count as memory of the process.
 """
 
@@ -88,7 +88,7 @@ class TokenFile:
         """Returns ids start .. stop, read-only, shape (stop - start,). None means the end.
 
         Raises:
-            FileError: the file cannot be read. FormatError: it was truncated since it was opened; or it was
+            FileError: the file cannot be read. FormatError: it was truncated since it was opened, or it was
                 overwritten, which is noticed by the time that 64 KiB more have been read.
         """
         size = self._item_bytes
@@ -128,7 +128,7 @@ class TokenFile:
 
 
 def _layout(stream: UnchangedStream, path: str, dtype: str | None) -> tuple[numpy.dtype[Any], int, int]:
-    """Returns the dtype of the ids in a file, the byte at which they begin, and their number."""
+    """Returns the dtype of the ids in a file, the byte where they begin, and their number."""
     start, size = stream.read(LOOK_BYTES), stream.status.st_size
     if start.startswith(NPY_MAGIC) or path.endswith(".npy"):
         header = read_npy_header(stream, path)
@@ -188,16 +188,16 @@ class TokenStream:
     Args:
         source: a path, a glob pattern (its files sorted, as llm.c reads shards), several of them, or an array
             of integers, shape (tokens,).
-        dtype: "uint16" or "uint32", for files without a header; None uses the manifest.json next to the file, or uint16
+        dtype: "uint16" or "uint32", for files without a header. None uses the manifest.json next to the file, or uint16
             if there is none, unless the file looks like uint32, text or an archive. Arrays and other files state their
             dtype, which must be this one.
 
     Attributes:
         facts: what the manifest next to each file says about it, or None: see file_facts.
-        made_by: the first file whose tokenizer a manifest states, and the fingerprint of that tokenizer; or None.
+        made_by: the first file whose tokenizer a manifest states, and the fingerprint of that tokenizer, or None.
 
     Raises:
-        FileError, FormatError: a file cannot be opened, or is damaged; the error gives the offset.
+        FileError, FormatError: a file cannot be opened, or is damaged. The error gives the offset.
         ArgumentError: there are no files, a path is a folder (which may hold several splits), a file is given twice, or
             dtypes differ. Manifests exclude files that they do not list next to them, files of other sizes, a glob
             pattern that matches files of several splits, files of several tokenizers, and another dtype.
@@ -245,7 +245,7 @@ class TokenStream:
     def fingerprint(self) -> str:
         """Returns a hash of the number of tokens, the ids at 64 places (the first, the last, and others evenly between
         them; 1024 ids at each), and the SHA-256 of each file that a manifest states. So files that pybpe wrote differ
-        if one id does; for others, a change between the places is not noticed."""
+        if one id does. For others, a change between the places is not noticed."""
         digest = hashlib.sha256(repr((len(self), [facts.sha256 for facts in self.facts if facts])).encode())
         last = max(0, len(self) - _SAMPLE_TOKENS)
         for start in sorted({last * i // (_SAMPLES - 1) for i in range(_SAMPLES)}):

@@ -1,10 +1,10 @@
-"""Folders of finished token files, which `join`, `mix` and `pack` read; and what several of them have in common: files,
+"""Folders of finished token files, which `join`, `mix` and `pack` read, and what several of them have in common: files,
 and documents.
 
 `join` and `mix` make one data set of several folders. A document that one of them holds out, in val or test, must not
 be trained on through another one, however they were split. So all documents are compared: by the first 8 bytes of a
-hash of their ids. Those of the held-out documents are in memory, 8 bytes each. A long document counts as its beginning.
-"""
+hash of their ids. The hashes of held-out documents are in memory, 8 bytes each. A long document counts as its
+beginning."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .manifest import (
 )
 from .token_files import TokenStream, with_marks_first
 
-_BLOCK = 1 << 22  # tokens read at once; of a longer document, only these are hashed
+_BLOCK = 1 << 22  # tokens read at once. Of a longer document, only these are hashed
 _SAMPLE = 1 << 20  # documents of a folder that are kept, about, to compare it with another as a whole
 
 
@@ -87,7 +87,7 @@ class TokenFolder(NamedTuple):
         """Opens a folder.
 
         Raises:
-            ArgumentError: as finished_manifest; or the folder has packed rows. FileError, FormatError: there is no
+            ArgumentError: as finished_manifest, or the folder has packed rows. FileError, FormatError: there is no
             manifest, or it is damaged.
         """
         manifest = finished_manifest(path, tok)
@@ -153,7 +153,7 @@ def check_documents_apart(parts: Parts) -> None:
     """Reads all documents of several folders.
 
     Raises:
-        ArgumentError: a document that one holds out is in the train split of another; or two were made from the same
+        ArgumentError: a document that one holds out is in the train split of another, or two were made from the same
             file: from files with the same path, and some of their documents are the same (if the sizes of the files
             differ, most of them). FileError, FormatError: a file is missing or damaged.
     """

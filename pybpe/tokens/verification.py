@@ -25,7 +25,7 @@ from .manifest import FileRecord, Manifest, ShardRecord, check_finished, marked,
 from .pack.rows import row_fault
 from .task_encoder import ID_BYTES
 
-_SAMPLES = 4  # blocks per shard from which a document is decoded and encoded again
+_SAMPLES = 4  # blocks per shard with a document that is decoded and encoded again
 _SAMPLE_TOKENS = 4096
 _END_TOKENS = 64  # at the end of a truncated document, encoding may differ
 PERCENTILES = (0, 10, 50, 90, 99, 100)
@@ -53,8 +53,8 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     row begins with the mark instead.
 
     Args:
-        folder: the folder with manifest.json; or one file in it, to check only that one.
-        tok: the tokenizer; None uses tokenizer.json from the folder, if there is one.
+        folder: the folder with manifest.json, or one file in it, to check only that one.
+        tok: the tokenizer. None uses tokenizer.json from the folder, if there is one.
 
     Returns:
         The manifest and the problems. An empty list means that all is well.
@@ -130,8 +130,6 @@ def _contradictions(manifest: Manifest, tok: Tokenizer | None) -> Iterator[str]:
 
 
 class _Marks(NamedTuple):
-    """The marks of a shard."""
-
     first: bool  # whether its first token is one
     last: bool  # whether its last token is one
     marks: int
@@ -139,7 +137,7 @@ class _Marks(NamedTuple):
 
 
 def _mark_problems(split: str, manifest: Manifest, seen: Sequence[_Marks]) -> Iterator[Problem]:
-    """Yields what the marks in all shards of a split contradict."""
+    """Yields the contradictions of the marks in all shards of a split."""
     records, eot, packing = manifest.shards[split], manifest.settings.get("eot"), manifest.packing
     if packing is not None:  # each document, and what follows each cut in one
         parts = manifest.split_documents(split) + (packing["splits"].get(split) or {}).get("cuts", 0)
@@ -214,7 +212,7 @@ def shard_blocks(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterato
 def _token_problems(
     folder: str, shard: ShardRecord, manifest: Manifest, tok: Tokenizer, seen: list[_Marks]
 ) -> Iterator[Problem]:
-    """Yields whether the tokens of a shard are not what the manifest says. Adds its marks to `seen`."""
+    """Yields whether the tokens of a shard do not match the manifest. Adds its marks to `seen`."""
     pad = None if manifest.packing is None else manifest.packing["pad"]
     marks, parts, last, begins = 0, 0, False, None
     lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.vocab_size)
@@ -280,7 +278,7 @@ def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random, cut: bool)
         return None
     text = tok.decode_bytes(ids)
     same = len(ids) if whole and not cut else max(0, len(ids) - _END_TOKENS)
-    # Records were encoded as ordinary text; in plain text, special tokens are recognized.
+    # Records were encoded as ordinary text. In plain text, special tokens are recognized.
     found = (tok.encode(text), tok.encode_ordinary(text))
     return None if any(again[:same] == ids[:same] for again in found) else begin
 
@@ -295,8 +293,8 @@ class SplitStatistics:
 
     Attributes:
         tokens, documents, text_bytes, shards: the numbers of each.
-        bytes_per_token: bytes of text per token; 0 if there are no tokens.
-        document_tokens: percentile -> document length in tokens, without marks; empty if no marks separate documents.
+        bytes_per_token: bytes of text per token, or 0 if there are no tokens.
+        document_tokens: percentile -> document length in tokens, without marks. Empty if no marks separate documents.
             In packed rows, the length of a part of a document.
     """
 
@@ -342,7 +340,6 @@ def dataset_statistics(folder: _binding.PathLike) -> dict[str, SplitStatistics]:
 
 
 def _document_lengths(folder: str, manifest: Manifest, split: str, mark: int) -> Counter[int]:
-    """Returns the number of documents of each length."""
     pad = manifest.packing["pad"] if manifest.packing is not None and manifest.packing["pad"] != mark else None
     lengths: Counter[int] = Counter()
     run = 0  # tokens since the last mark

@@ -139,7 +139,7 @@ def count_plan(plan: Plan, settings: CountSettings, run: RunOptions) -> Counts:
 
 
 def corpus_plan(files: Corpus, settings: CountSettings) -> Plan:
-    """Returns the plan of a corpus that is not split, in which special tokens are the only marks in text."""
+    """Returns the plan of a corpus that is not split. Special tokens are the only marks in text."""
     kinds = Kinds(replace(settings.read, documents="auto"))
     plan = Plan(files, kinds, SplitOptions((1,)), settings.cutting)
     size = 1 << (files.size // _TASKS).bit_length() >> 1  # a power of two, so that the tasks of most files stay
@@ -178,7 +178,6 @@ def _counted(
 
 
 def _of_object(documents: Any, settings: CountSettings, sample: Sample) -> _Group:
-    """Returns the documents of an object as one group."""
     cut = settings.cutting.cut
     are_records, documents = records_first(documents)
     if are_records:
@@ -224,7 +223,7 @@ _PIECES_OF_GROUP = 1 << 10  # of a sample, of 1 MiB each
 
 
 class _Group(NamedTuple):
-    """What is counted together: pieces that follow one another, or for workers tasks."""
+    """Work that is counted together: pieces that follow one another, or for workers tasks."""
 
     items: Iterable[Any]
     name: bytes = b""  # its fingerprint
@@ -233,15 +232,13 @@ class _Group(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """What is counted at once."""
-
     what: Any  # Piece | Task
     number: int
-    counter: Any  # a WordCounter; None for a worker, which has its own
+    counter: Any  # a WordCounter, or None for a worker, which has its own
 
 
 class Counted(NamedTuple):
-    """What was counted."""
+    """The result of counting."""
 
     size: int  # the number of bytes
     doubt: str | None  # a warning about the encoding of a file, or None
@@ -282,7 +279,7 @@ class _Counting:
         with Progress("counting", self._total, "B", self._run.progress) as bar:
             if folder is not None:
                 folder = task_folder(folder, _settings_fingerprint(self._settings), keeps=True)
-                remove_others(folder, "*.counts", ())  # what a kill left of a group
+                remove_others(folder, "*.counts", ())  # the remains of a killed group
                 sizes = dict(self._checkpointed(groups, folder, bar))
                 return stack.enter_context(closing(self._counter(Runs(folder, list(sizes))))), sum(sizes.values())
             counter = stack.enter_context(closing(self._counter()))
@@ -403,7 +400,7 @@ def count_task(settings: CountSettings, kinds: Kinds, shares: Sequence[float], i
 
 
 LEAST_MEMORY = 1 << 24
-_FULL = 0.85  # the share of its room at which a table counts as full: the words of a piece must fit too
+_FULL = 0.85  # a table with this share of its room counts as full: the words of a piece must fit too
 _LARGE_TABLE = 1 << 17  # words, which take 6 MB
 _GROWTH_MAX = 4.0  # the most by which an estimate may multiply the size of a table
 
@@ -413,8 +410,8 @@ class WordCounter:
     the same time, each with its own table.
 
     When the common table is full, and a thread's table has used its share of `memory_limit`, the thread sorts it and
-    writes it to a temporary folder as a run; `finish` merges the runs. `runs` of an earlier process are added to the
-    result; new ones go to the same folder. `expected` is the number of bytes of all pieces, if known."""
+    writes it to a temporary folder as a run. `finish` merges the runs. `runs` of an earlier process are added to the
+    result. New ones go to the same folder. `expected` is the number of bytes of all pieces, if known."""
 
     def __init__(
         self,
@@ -438,7 +435,7 @@ class WordCounter:
         self._runs = runs
         self._total: _binding.Counter | None = None  # threads' tables are moved here when they become large
         self._total_lock = threading.Lock()
-        self._total_room = 0  # the number of words for which the total has room
+        self._total_room = 0  # the number of words that the total has room for
         self._expected, self._counted = expected, 0
         # Tables that no thread is using, with and without specials. pop and append are atomic, so no lock is needed.
         self._free: dict[bool, list[_binding.Counter]] = {True: [], False: []}
@@ -549,7 +546,7 @@ class WordCounter:
 
     def finish(self, merging: MergingMemory | None = None, text: int = 0) -> _binding.Words:
         """Returns all words with their counts. Afterwards the counter is empty. Raises LimitError if they are too many
-        for merging; `text` is the number of bytes that were counted."""
+        for merging. `text` is the number of bytes that were counted."""
         return run_interruptibly(self._finish, merging or MergingMemory(None, 0), text)
 
     def _finish(self, merging: MergingMemory, text: int) -> _binding.Words:
@@ -652,12 +649,12 @@ def default_limit() -> int | None:
 class MergingMemory(NamedTuple):
     """The memory that merging may take."""
 
-    limit: int | None  # number of bytes; None for no limit
+    limit: int | None  # number of bytes, or None for no limit
     size: int  # the trainer's vocab_size
 
     def need(self, words: int, size: int) -> int:
         """Returns about how many bytes merging takes for distinct words that have `size` bytes. First there are the
-        words, with their counts, offsets and order, and the trainer's slots, one for each byte and each word; then the
+        words, with their counts, offsets and order, and the trainer's slots, one for each byte and each word. Then the
         slots, and lists of the places of pairs, which have up to half as many entries."""
         slots, width = size + words, 2 if self.size < _WIDE else 4
         return width * slots + max(size + 20 * words, 4 * slots // 2)

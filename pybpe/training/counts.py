@@ -7,10 +7,10 @@ All integers are little-endian.
     0       8      "pybpecnt"
     8       4      version: 1
     12      4      h, the length of the header
-    16      h      the header, JSON: what was counted, and how
+    16      h      the header, JSON: the inputs and settings of the count
     16+h    4      CRC-32 of all preceding bytes
 
-Blocks of 65,536 words follow; the last block may have fewer:
+Blocks of 65,536 words follow. The last block may have fewer:
 
     4              n, the number of words in the block, at least 1
     4 * n          their lengths
@@ -64,7 +64,7 @@ class CountSettings:
     specials: tuple[str, ...] = ()
     normalizer: str | None = None  # None, "NFC" or "NFKC": applied before texts are split into words
     read: ReadOptions = ReadOptions()  # how files are read
-    # Pattern.tables where the words were counted; empty means here. With other tables, a pattern may split a text with
+    # Pattern.tables where the words were counted, empty means here. With other tables, a pattern may split a text with
     # recently assigned characters differently.
     tables: str = ""
     # text -> flags, for the special tokens that have any.
@@ -234,7 +234,7 @@ def header_of(settings: CountSettings) -> dict[str, object]:
 
 
 def settings_of_header(header: Mapping[str, Any], path: _binding.PathLike) -> CountSettings:
-    """Returns the settings with which the words of a .counts file were counted."""
+    """Returns the settings of the count in a .counts file."""
     try:
         pattern, specials = Pattern(header["pattern"]), tuple(check_specials(header["special_tokens"]))
         return CountSettings(pattern, specials, header["normalizer"], tables=str(header.get("tables", "")))
@@ -305,7 +305,6 @@ def _block(block: _binding.WordBlock) -> bytes:
 
 
 def _little(numbers: array[int]) -> bytes:
-    """Returns little-endian bytes."""
     if sys.byteorder == "big":  # pragma: no cover (other machines)
         numbers = numbers[:]
         numbers.byteswap()
@@ -313,7 +312,7 @@ def _little(numbers: array[int]) -> bytes:
 
 
 class Reader:
-    """Reads a .counts file, `path`, from its start, block by block; `header` is as in `write_blocks`. FormatError says
+    """Reads a .counts file, `path`, from its start, block by block. `header` is as in `write_blocks`. FormatError says
     at which offset the file is damaged, here or in `blocks`. As a context manager, it raises FileChangedError after
     the block if somebody wrote to the file."""
 
@@ -416,7 +415,7 @@ def sorted_blocks(words: _binding.Words) -> Iterator[_binding.WordBlock]:
 # The first group is as small as possible, and groups consist of the smallest files, so little is read twice.
 
 OPEN_FILES = 64  # the number of files that are merged at once
-_RUN_WORDS = 1 << 12  # the number of words in a block of a run; one block of each open file is in memory
+_RUN_WORDS = 1 << 12  # the number of words in a block of a run. One block of each open file is in memory
 
 
 class Runs:

@@ -1,7 +1,7 @@
 """Parity-aware training, after Foroutan et al. 2025, "Parity-Aware Byte-Pair Encoding".
 
 Each language has text to learn from and a development text. A language costs the tokens of its development text,
-divided by its characters or bytes; the cost of a translation is the number of its tokens itself. In each step, the
+divided by its characters or bytes. The cost of a translation is the number of its tokens itself. In each step, the
 language that costs the most chooses the merge: the pair that is most frequent in the text to learn from.
 
 The authors' program, in the variant that they call base, does the same, with two differences. It stops when the most
@@ -106,7 +106,7 @@ class _Listed:
 
 
 def _size(words: _binding.Words, per: str) -> int:
-    """Returns what the tokens of a development text are divided by."""
+    """Returns the divisor of the tokens of a development text."""
     if per == "text":
         return 1
     characters = per == "character"

@@ -20,7 +20,7 @@ from .counts import CountSettings
 from .train_options import TrainOptions
 
 _MERGING = ("tie_break", "min_frequency", "max_token_length")  # the options that a saved tokenizer records
-# What a tokenizer takes from the one in whose likeness it is trained.
+# The settings that a tokenizer takes from `like`.
 _LIKE = ("whole_words", "template", "eos", "chat_template", "unknown", "prefix_space", "dropout")
 _RECORDED_IF_SET = ("superwords", "transition", "whole_characters")
 
@@ -28,7 +28,7 @@ _RECORDED_IF_SET = ("superwords", "transition", "whole_characters")
 class Stage(NamedTuple):
     """One of the stages of a training run. Each continues with the merges of the one before it."""
 
-    # The pattern that splits the counted texts into the words to learn from; None if the counted texts are these words.
+    # The pattern that splits the counted texts into words to learn from, or None if the counted texts are these words.
     words: Pattern | None
     size: int  # the trainer's vocab_size: bytes and merged tokens
     rules: int  # the rules that forbid merges, as for `_binding.Trainer`
@@ -40,7 +40,7 @@ class TrainPlan:
     """Everything except the text that the result depends on."""
 
     options: TrainOptions  # what to train
-    count: CountSettings  # how words are counted; its special tokens are the base's and the new ones
+    count: CountSettings  # how words are counted. Its special tokens are the base's and the new ones
     new_specials: Sequence[str]  # the special tokens that the base lacks
     # The pattern of stage 1 if there are two stages, for superwords. `count` then has the pattern of stage 2.
     words: Pattern | None = None
@@ -237,7 +237,7 @@ def blank(specials: Sequence[str], special_ids: str, tie_break: str, pattern: Pa
 
 class Numbering:
     """A tokenizer, `start`, in the numbering of a trainer that extends it. `merges` are (left, right) in rank order,
-    which made `made` tokens; two merges may make the same token. Raises ArgumentError if a byte has no token, or a
+    which made `made` tokens. Two merges may make the same token. Raises ArgumentError if a byte has no token, or a
     merge joins a token that no earlier merge makes."""
 
     def __init__(self, start: Model) -> None:

@@ -1,4 +1,4 @@
-"""Computes how many tokens a recipe asks of each source, before anything is read, and refuses what is impossible."""
+"""Computes how many tokens a recipe asks of each source, before anything is read, and refuses impossible amounts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def asked_tokens(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, int]:
         sizes: the tokens in the train split of each source.
 
     Raises:
-        ArgumentError: the recipe contradicts itself. LimitError: a source is too small; the error has the largest
+        ArgumentError: the recipe contradicts itself. LimitError: a source is too small. The error has the largest
             amount that would fit.
     """
     for name, size in sizes.items():
@@ -90,7 +90,7 @@ def _too_small(recipe: Recipe, source: Source, asked: Mapping[str, int], sizes: 
 
 
 def _largest(recipe: Recipe, sizes: Mapping[str, int]) -> int | None:
-    """Returns the largest `tokens` of a recipe with which every source suffices; None if there is none. Every share
+    """Returns the largest `tokens` of a recipe with which every source suffices, or None if there is none. Every share
     grows with it, so bisection finds it."""
     fixed = _fixed(recipe, sizes)
 

@@ -2,7 +2,7 @@
 
 The lengths of documents go into a file without a name, since there may be more than fit in memory.
 
-Each document has a number in its split of its source. A key is a function of the seed, of what the key is for, and of
+Each document has a number in its split of its source. A key is a function of the seed, of the use of the key, and of
 that number, so it depends neither on the number of workers nor on what fits in memory. Documents are in random order if
 they are sorted by their keys: "decorating" and sorting, as in shuf(1). A key is splitmix64's finalizer applied twice,
 to a counter with a random start (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014). Starts
@@ -78,7 +78,7 @@ def find_documents(stream: TokenStream, mark: int, eot: str, n_vocab: int, folde
         folder: where the file of their lengths is.
 
     Raises:
-        FormatError: the stream does not begin or end with a mark, as it must; two marks follow each other; or an id is
+        FormatError: the stream does not begin or end with a mark, as it must, two marks follow each other, or an id is
             not in the vocabulary.
     """
     with file_errors(folder, "cannot be written"), tempfile.TemporaryFile(dir=folder) as file:
@@ -146,17 +146,17 @@ class Keys:
 
 
 def drawing_keys(seed: int, source: str, number: int) -> Keys:
-    """Returns the keys whose order is the order in which pass `number` over a source draws its documents."""
+    """Returns keys. Sorted by them, documents are in the order of pass `number` over a source."""
     return Keys("draw", seed, source, number)
 
 
 def writing_keys(seed: int, split: str, source: str, number: int) -> Keys:
-    """Returns the keys by which the output orders the documents of pass `number` over a source: see Drawn.spread."""
+    """Returns the keys that order the documents of pass `number` over a source in the output: see Drawn.spread."""
     return Keys("write", seed, split, source, number)
 
 
 # ----------------------------------------------------------------------------------------------------
-# What a mixture gets
+# The amounts of a mixture
 
 
 class Pass(NamedTuple):
@@ -164,7 +164,7 @@ class Pass(NamedTuple):
 
     tokens: int
     end: int = _END  # their drawing keys are less than this
-    cut: tuple[int, int] | None = None  # a document's number, and how many of its tokens are used; others are whole
+    cut: tuple[int, int] | None = None  # a document's number, and how many of its tokens are used. Others are whole
 
     def chosen(self, keys: Array) -> Array:
         """Returns which of these drawing keys belong to the pass."""
@@ -174,7 +174,7 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a mixture gets from a source: passes, and how many tokens and documents they have."""
+    """The part of a mixture from one source: passes, and how many tokens and documents they have."""
 
     passes: tuple[Pass, ...] = ()
     tokens: int = 0
@@ -198,12 +198,12 @@ def everything(documents: Documents) -> Drawn:
 
 
 def draw_all(recipe: Recipe, documents: Sequence[Documents], asked: Mapping[str, int], tolerance: int) -> list[Drawn]:
-    """Returns what a mixture gets from each source. A source with a weight also gets what those with a weight before it
-    lack, so that the error of their sum does not grow with their number.
+    """Returns the part of a mixture from each source. A source with a weight also gets what those with a weight
+    before it lack, so that the error of their sum does not grow with their number.
 
     Args:
         recipe: the recipe.
-        documents: those of each source's train split.
+        documents: the documents of each source's train split.
         asked: the tokens that the recipe asks of its sources, by name.
         tolerance: see draw.
     """
@@ -221,7 +221,7 @@ def draw(documents: Documents, tokens: int, tolerance: int, seed: int, source: s
     """Draws documents of a source: passes over all of them, and a random part of one more.
 
     Args:
-        documents: those of its train split; at least one.
+        documents: the documents of its train split, at least one.
         tokens: how many tokens, marks included, are wanted.
         tolerance: if the next document does not fit, and fewer tokens than this are missing, it is left out. Otherwise
             it is cut.

@@ -1,4 +1,5 @@
-"""mix: makes one data set of several sources, shuffled as a whole; and plan_mix: what a recipe asks of its sources."""
+"""mix: makes one data set of several sources, shuffled as a whole; and plan_mix: the amounts that a recipe asks of
+its sources."""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ def mix(
     sources = open_sources(given.sources, tok, folder)
     tok = with_mark_of(tok, *sources)
     output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
-    asked_tokens(given, _sizes(given, sources))  # refuses what is impossible, before anything is written
+    asked_tokens(given, _sizes(given, sources))  # refuses impossible amounts before anything is written
     with only_writer(folder):
         finish_publishing(folder)
         calls = [source.sha256 for source in sources]
@@ -147,7 +148,7 @@ def _sizes(recipe: Recipe, sources: Sequence[TokenFolder]) -> dict[str, int]:
 def _mixture(
     recipe: Recipe, sources: Sequence[TokenFolder], asked: Mapping[str, int], drawn: Sequence[Drawn]
 ) -> dict[str, Any]:
-    """Returns what the manifest says about the recipe, what it asked, and what came of it: see docs/file-formats.md."""
+    """Returns the manifest's entry about the recipe, its amounts, and the result: see docs/file-formats.md."""
     described = {}
     for given, source, some in zip(recipe.sources, sources, drawn):
         tokens = source.manifest.split_tokens("train")
@@ -166,12 +167,12 @@ def _mixture(
 
 
 # ----------------------------------------------------------------------------------------------------
-# What a recipe asks
+# The amounts of a recipe
 
 
 @dataclass(frozen=True)
 class SourcePlan:
-    """What a recipe asks of a source.
+    """The amount that a recipe asks of a source.
 
     Attributes:
         tokens: the number in its train split.
@@ -189,7 +190,7 @@ class SourcePlan:
 
 @dataclass(frozen=True)
 class MixPlan:
-    """What a recipe asks of its sources, by name."""
+    """The amounts that a recipe asks of its sources, by name."""
 
     sources: Mapping[str, SourcePlan]
 
@@ -208,7 +209,7 @@ class MixPlan:
 
 
 def plan_mix(tok: Tokenizer, recipe: _binding.PathLike | Mapping[str, object]) -> MixPlan:
-    """Returns what a recipe asks of its sources, without writing anything. Reads only their manifests.
+    """Returns the amounts that a recipe asks of its sources, without writing anything. Reads only their manifests.
 
     Args:
         tok, recipe: as in `mix`.

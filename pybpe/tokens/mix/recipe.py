@@ -59,7 +59,7 @@ class Recipe:
 
     Attributes:
         seed: chooses the order of everything.
-        tokens: how many the train split gets; None is the sum of the amounts.
+        tokens: how many the train split gets. None is the sum of the amounts.
         sources: see Source.
         content: the recipe as it was given, as JSON values, for the manifest.
     """
@@ -77,7 +77,7 @@ class Recipe:
 
 
 def load_recipe(recipe: _binding.PathLike | Mapping[str, Any]) -> Recipe:
-    """Reads a recipe: a TOML file, or the same content as a mapping. Paths in a file are relative to its folder; those
+    """Reads a recipe: a TOML file, or the same content as a mapping. Paths in a file are relative to its folder. Those
     in a mapping to the current folder.
 
     Raises:
@@ -90,7 +90,7 @@ def load_recipe(recipe: _binding.PathLike | Mapping[str, Any]) -> Recipe:
 
 
 class _RecipeReader:
-    """Checks what a recipe contains.
+    """Checks the contents of a recipe.
 
     Args:
         name: the recipe's, for errors.

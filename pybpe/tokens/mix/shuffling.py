@@ -48,7 +48,7 @@ class ShuffledSplit:
     """Documents that are shuffled together."""
 
     split: int  # index into SPLIT_NAMES
-    drawn: Sequence[Drawn]  # what each source gives
+    drawn: Sequence[Drawn]  # the part of each source
 
     @property
     def tokens(self) -> int:
@@ -77,7 +77,7 @@ class Shuffle:
     tok: Tokenizer  # the tokenizer that made the tokens
     folder: str  # where the buckets are
     names: Sequence[str]  # the names of the sources
-    documents: Sequence[Sequence[Documents | None]]  # documents[source][split]; None if the source has no such split
+    documents: Sequence[Sequence[Documents | None]]  # documents[source][split], or None if the source has no such split
     sections: Sequence[ShuffledSplit]  # in the order of the output
     seed: int  # chooses the order
     dtype: str  # of the ids

@@ -47,7 +47,7 @@ def documents_of(data: TokenFolder, folder: str) -> list[Documents | None]:
     """Finds the documents of each split. Files without names in `folder` hold their lengths.
 
     Raises:
-        FormatError: the tokens are not what the manifest says.
+        FormatError: the tokens do not match the manifest.
     """
     return [_documents(data, split, folder) for split in SPLIT_NAMES]
 

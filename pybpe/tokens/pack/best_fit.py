@@ -45,7 +45,7 @@ def refit(lengths: Array, rows: Array, size: int) -> Array:
 
     Args:
         lengths: of the pieces, each from 1 to `size`.
-        rows: the row of each, from 0; no row is empty.
+        rows: the row of each, from 0. No row is empty.
         size: the size of a row.
     """
     used = numpy.bincount(rows, weights=lengths).astype(numpy.int64)

@@ -114,7 +114,7 @@ def pack(
 
 
 def _known(source: TokenFolder, options: RowOptions, pad: int) -> Manifest:
-    """Returns what the manifest of the rows says before they are made."""
+    """Returns the manifest of the rows before they are made."""
     settings = {
         **{key: value for key, value in source.manifest.settings.items() if key != "document_offsets"},
         "format": options.format,
@@ -142,7 +142,7 @@ def _check_alone(folder: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What is given, and what is there
+# Inputs, and the content of the output folder
 
 
 def _source(folder: str, tok: Tokenizer) -> TokenFolder:
@@ -179,8 +179,6 @@ class _Placed(NamedTuple):
 
 
 class _Packing(NamedTuple):
-    """What to pack, and how."""
-
     tok: Tokenizer  # the tokenizer that made the data
     data: TokenFolder  # the folder of the tokens
     options: RowOptions  # the arguments of `pack`
@@ -215,7 +213,7 @@ class _Packing(NamedTuple):
         _binding.write_file(os.path.join(out, FORMATS[options.format].manifest), made.to_json())
 
     def _write_split(self, split: str, out: str) -> tuple[dict[str, int], list[ShardRecord], list[FileRecord]]:
-        """Writes one split. Returns the numbers of rows, padding tokens, and cuts in documents; and the records of its
+        """Writes one split. Returns the numbers of rows, padding tokens, and cuts in documents, and the records of its
         shards and of other files."""
         options, size = self.options, self.options.sequence_length
         dtype = str(self.data.manifest.settings["dtype"])
@@ -288,9 +286,9 @@ class _Packing(NamedTuple):
         yield stream.slice(0, 1), pieces_of(numbers * 0, numbers * 0 + 1, False, False, numbers)
 
     def _divide(self, split: str, rows: int) -> tuple[int, int]:
-        """Returns the number of rows in all shards of a split, and in each; the last may have fewer.
+        """Returns the number of rows in all shards of a split, and in each. The last may have fewer.
 
-        Those of llm.c are equal. Of up to twice as many shards as necessary, the fewest that need the fewest rows of
+        Shards for llm.c are equal. Of up to twice as many shards as necessary, the fewest that need the fewest rows of
         padding to be equal.
 
         Raises:
@@ -310,7 +308,7 @@ class _Packing(NamedTuple):
         return shards * -(-rows // shards), -(-rows // shards)
 
     def _check(self, split: str, records: Sequence[ShardRecord]) -> None:
-        """Raises FormatError unless what was packed is what the manifest says: the data may be damaged."""
+        """Raises FormatError unless the packed tokens match the manifest: the data may be damaged."""
         documents, size = (sum(getattr(record, name) for record in records) for name in ("documents", "text_bytes"))
         expected = self.data.manifest.split_documents(split), self.data.manifest.text_bytes.get(split, 0)
         if (documents, size) != expected:

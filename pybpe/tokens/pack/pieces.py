@@ -74,7 +74,7 @@ def groups(stream: TokenStream | MarksFirst, mark: int, size: int) -> Iterator[G
 
 
 def _without_end(found: Array, most: int) -> tuple[Array, int]:
-    """Leaves the last document to the next group; of an only one, what does not fill a row, and at least one token, as
+    """Leaves the last document to the next group. Of an only one, what does not fill a row, and at least one token, as
     it may end there. Returns the pieces, and where the next group starts."""
     if len(found) > 1:
         return found[:-1], int(found["start"][-1])

@@ -8,7 +8,7 @@
 All arrays have shape (rows, tokens per row).
 
 input_ids: in the dtype of the shards.
-document_ids: int32. The number of the document, or part of one, in its row, from 0; -1 for padding. Attention within
+document_ids: int32. The number of the document, or part of one, in its row, from 0, -1 for padding. Attention within
     documents lets a token see those with the same number.
 position_ids: int32. The position in the document or part, from 0 for its mark. Padding counts from 0 too, as one more
     document, so that lengths can be found from the zeros, as FlashAttention's users do.
@@ -71,7 +71,7 @@ def columns_of(ids: Array, pieces: Array, size: int, mark: int, pad: int, has_al
 
 
 def row_fault(blocks: Iterable[Array], size: int, mark: int, more: int = 1) -> str | None:
-    """Returns what is wrong with a shard of packed rows, or None.
+    """Returns the problem with a shard of packed rows, or None.
 
     Args:
         blocks: the tokens of the shard, in order.
@@ -175,7 +175,7 @@ def _write_parquet(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]
 
 def _write_webdataset(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
     """The times and owners of members are 0, so that equal tokens give equal tars. The members of a column differ only
-    in their data and in the number in their names, on which the checksum depends; so numpy and tarfile, which are slow,
+    in their data and in the number in their names, on which the checksum depends. So numpy and tarfile, which are slow,
     make the first one."""
     key, number = "-".join(shard.base.rsplit("_", 2)[1:]), 0
     with _File(shard.base + ".tar") as file:
@@ -190,7 +190,7 @@ def _write_webdataset(shard: NewShard, rows: Iterable[Columns]) -> list[FileReco
 
 
 class _Member:
-    """The members of a tar with this name, in which %09d is the number, and with arrays like this one."""
+    """The members of a tar with this name, where %09d is the number, and with arrays like this one."""
 
     def __init__(self, name: str, values: Array) -> None:
         file = io.BytesIO()
