@@ -21,6 +21,7 @@ from ..arguments import counted, param, refuse_unused, whole_number
 from ..errors import ArgumentError, FormatError, file_errors, note
 from ..reading.rows import pyarrow_parquet
 from ..reading.streams import sample_of, zstd_module
+from ..support import platform
 from ..support.output_files import (
     CLEANED,
     FOLDER,
@@ -198,6 +199,7 @@ class Target(NamedTuple):
         _binding.write_file(os.path.join(new, os.path.basename(self.record)), json.dumps(content).encode())
         with file_errors(new, "cannot be renamed"):
             os.rename(new, os.path.join(self.hidden, PARTS))
+            platform.sync_folder(self.hidden)
         self.publish()
 
     def publish(self) -> None:
