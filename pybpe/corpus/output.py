@@ -115,6 +115,7 @@ class Target(NamedTuple):
         with only_writer(self.home, temporary=not self.shard_bytes):
             if os.path.isdir(os.path.join(self.hidden, PARTS)):
                 self.publish()
+            self._there()  # now, not after an hour of work
             yield
 
     def clear(self) -> None:
@@ -177,7 +178,6 @@ class Target(NamedTuple):
             parts: yields the lines of the documents. For parquet, it is called twice.
             record: returns what the record says besides the files, when these are written.
         """
-        self._there()  # refuses a folder with other files
         new = f"{os.path.join(self.hidden, PARTS)}.new"
         remove_folder(new)
         make_folder(new)
