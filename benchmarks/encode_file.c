@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: encode_file TOKENIZER.bin FILE\n");
         return 2;
     }
-    if (pybpe_vocab_load(&v, argv[1], NULL, &err) < 0 || pybpe_encoder_new(&e, v, NULL, &err) < 0 ||
+    if (pybpe_vocab_load(&v, argv[1], NULL, &err) < 0 || pybpe_encoder_new(&e, v, NULL, 0, NULL, &err) < 0 ||
         pybpe_cache_new(&c, e, NULL, &err) < 0) {
         return fail(&err);
     }

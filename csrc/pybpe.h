@@ -266,21 +266,15 @@ Encoding: text -> ids
 typedef struct pybpe_encoder pybpe_encoder; /* immutable */
 typedef struct pybpe_cache pybpe_cache;     /* one thread at a time */
 
-/* Prepares a vocabulary for encoding. `v` is borrowed. If its pattern is CUSTOM, and the library does not know the
-   regular expression (pybpe_pretok_new_regex), the encoder takes only words. With a normalizer or prefix_space, the
-   encoder changes the texts between specials accordingly. */
-PYBPE_API int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem,
-                                pybpe_error *err);
+enum pybpe_encoder_flags { PYBPE_ENCODER_NORMALIZED = 1 }; /* the encoder changes no text */
 
-/* The same, but `p`, borrowed, cuts the texts: for a CUSTOM pattern that the library does not know. `p` may be NULL.
-   */
-PYBPE_API int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                                       const pybpe_allocator *mem, pybpe_error *err);
-
-/* The same, but the encoder changes no text: for a vocabulary with a normalizer or prefix_space, pass only text that
-   has been changed accordingly. pybpe_encode_words and pybpe_encode_dropout need such an encoder. */
-PYBPE_API int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                                           const pybpe_allocator *mem, pybpe_error *err);
+/* Prepares a vocabulary for encoding. `v` is borrowed. `p`, borrowed, cuts the texts: for a CUSTOM pattern. With NULL
+   the library does that, but if it does not know the regular expression (pybpe_pretok_new_regex), the encoder takes
+   only words. With a normalizer or prefix_space, the encoder changes the texts between specials accordingly, unless
+   `flags` are PYBPE_ENCODER_NORMALIZED: then pass only text that has been changed. pybpe_encode_words and
+   pybpe_encode_dropout need such an encoder. */
+PYBPE_API int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p, int flags,
+                                const pybpe_allocator *mem, pybpe_error *err);
 PYBPE_API void pybpe_encoder_free(pybpe_encoder *e);
 
 /* The specials of the encoder's vocabulary, owned by e. NULL if it has none. */

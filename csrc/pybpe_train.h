@@ -97,16 +97,12 @@ Special tokens: strings that are matched before the pattern is applied and are n
 */
 
 /* Creates a matcher for strings[i] -> ids[i]. Strings must be distinct and not empty (PYBPE_ERR_VALUE, offset =
-   index). Takes O(total length) time. */
+   index). `flags` has an OR of the PYBPE_SPECIAL_ flags for each, or is NULL. Takes O(total length) time. Also returns
+   PYBPE_ERR_VALUE (offset = id) if a special with RSTRIP and another one that begins with white space, or not with
+   UTF-8, are looked for together. With flags, _find and _find_all match text[from..n) as a separate text. So if
+   _find_all returns `cap`, call it again with the same `from` and a larger cap. */
 PYBPE_API int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
-                                 const pybpe_allocator *mem, pybpe_error *err);
-
-/* The same for specials with flags, an OR of the above for each. `flags` may be NULL. Also returns PYBPE_ERR_VALUE
-   (offset = id) if a special with RSTRIP and another one that begins with white space, or not with UTF-8, are looked
-   for together. With flags, _find and _find_all match text[from..n) as a separate text. So if _find_all returns
-   `cap`, call it again with the same `from` and a larger cap. */
-PYBPE_API int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
-                                       const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err);
+                                 const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err);
 PYBPE_API void pybpe_specials_free(pybpe_specials *s);
 
 /* Finds the first special in text[from..n): the leftmost one, and the longest one that starts there. Returns 1

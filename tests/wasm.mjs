@@ -50,7 +50,7 @@ function made(name, ...args) {
 function loaded(path) {
   const file = readFileSync(path);
   const vocab = made("pybpe_vocab_load_mem", copied(file), file.length, 0);
-  const encoder = made("pybpe_encoder_new", vocab, 0);
+  const encoder = made("pybpe_encoder_new", vocab, 0, 0, 0);
   const cache = made("pybpe_cache_new", encoder, 0);
   const specials = c.pybpe_encoder_specials(encoder);
   return (text) => {

@@ -168,7 +168,7 @@ int encoder_check_unchanging(const pybpe_encoder *e, pybpe_error *err) {
         return error_set(
             err, PYBPE_ERR_VALUE, 0,
             "this encoder changes texts (normalizer or prefix_space) only in pybpe_encode: change the text, "
-            "and make the encoder with pybpe_encoder_new_normalized");
+            "and make the encoder with PYBPE_ENCODER_NORMALIZED");
     }
     return PYBPE_OK;
 }
@@ -184,13 +184,8 @@ static int check_named(const pybpe_encoder *e, pybpe_error *err) {
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err) {
     encode_work work;
-    int code = check_named(e, err);
-    if (code == PYBPE_OK) {
-        code = work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(check_named(e, err));
+    PYBPE_TRY(work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err));
     text_begin(&work, text, n);
     text_add_all(&work, s, work.text, n);
     units_flush(&work);
@@ -212,16 +207,9 @@ int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_speci
                        void *ids, int id_bytes, size_t cap, uint64_t *ends, pybpe_error *err) {
     encode_work work;
     size_t n = 0;
-    int code = check_named(e, err);
-    if (code == PYBPE_OK) {
-        code = texts_total(texts, &n, err);
-    }
-    if (code == PYBPE_OK) {
-        code = work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(check_named(e, err));
+    PYBPE_TRY(texts_total(texts, &n, err));
+    PYBPE_TRY(work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err));
     work.ends = ends;
     for (size_t i = 0; i < texts->count && work.code == PYBPE_OK; i++) {
         text_begin(&work, texts->starts[i], texts->lengths[i]);
@@ -243,13 +231,8 @@ int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *te
     }
     encode_work work;
     size_t n = words > 0 ? ends[words - 1] : 0;
-    int code = encoder_check_unchanging(e, err);
-    if (code == PYBPE_OK) {
-        code = work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(encoder_check_unchanging(e, err));
+    PYBPE_TRY(work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err));
     text_begin(&work, text, n);
     if (PYBPE_UNLIKELY(e->stages != NULL)) {
         text_add_stages(&work, work.text, n, &(stages_ends){ends, 0, words});

@@ -106,9 +106,7 @@ int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allo
     }
     enter_continuations(t);
     uint32_t *with_windows = mem_alloc_array(mem, v->merges_count + 1, sizeof *with_windows); /* such merges: few */
-    if (with_windows == NULL) {
-        return error_set_memory(err, "the boundaries of an encoder", v->merges_count * sizeof *with_windows);
-    }
+    PYBPE_TRY(memory_check(with_windows, "the boundaries of an encoder", v->merges_count * sizeof *with_windows, err));
     size_t windows = 0;
     size_t count = 0;
     for (size_t m = 0; m < v->merges_count; m++) {
@@ -129,8 +127,7 @@ int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allo
         enter_merge(t, v, with_windows[i]);
     }
     mem_free(mem, with_windows);
-    return t->windows != NULL ? PYBPE_OK
-                              : error_set_memory(err, "the boundaries of an encoder", words * sizeof *t->windows);
+    return memory_check(t->windows, "the boundaries of an encoder", words * sizeof *t->windows, err);
 }
 
 void boundary_table_free(boundary_table *t, const pybpe_allocator *mem) {

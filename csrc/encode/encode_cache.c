@@ -101,9 +101,7 @@ static void cache_unmake(pybpe_cache *c) {
 static int cache_make(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     pybpe_cache *c = mem_alloc(mem, sizeof *c);
-    if (c == NULL) {
-        return error_set_memory(err, "a cache", sizeof *c);
-    }
+    PYBPE_TRY(memory_check(c, "a cache", sizeof *c, err));
     *c = (pybpe_cache){.mem = mem_of(mem),
                        .encoder = e,
                        .narrow = encoder_is_narrow(e),

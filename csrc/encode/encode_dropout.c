@@ -281,16 +281,12 @@ int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const
     if (!(how->rate >= 0 && how->rate <= 1)) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "the dropout is %g; expected 0 to 1", how->rate);
     }
+    PYBPE_TRY(encoder_check_unchanging(e, err));
+    PYBPE_TRY(encoder_check_bytes(e, text, n, 0, err));
     size_t found = 0;
     dropout_work work = {.e = e, .weights = how->seed};
-    int code = encoder_check_unchanging(e, err);
-    if (code == PYBPE_OK) {
-        code = encoder_check_bytes(e, text, n, 0, err);
-    }
-    if (code == PYBPE_OK) {
-        limits_fill(&work, how->rate);
-        code = drop_text(&work, how, text, n, ids, &found, err);
-    }
+    limits_fill(&work, how->rate);
+    const int code = drop_text(&work, how, text, n, ids, &found, err);
     mem_free(&e->mem, work.symbols);
     mem_free(&e->mem, work.nodes);
     if (code == PYBPE_OK) {

@@ -39,7 +39,7 @@ static int make_specials(pybpe_specials **out, const pybpe_vocab *v, const pybpe
             offsets[i + 1] = offsets[i] + n;
         }
         const pybpe_strings strings = {bytes, offsets, v->specials_count};
-        code = pybpe_specials_new_flags(out, &strings, v->specials, v->special_flags, mem, err);
+        code = pybpe_specials_new(out, &strings, v->specials, v->special_flags, mem, err);
     }
     mem_free(mem, bytes);
     mem_free(mem, offsets);
@@ -59,38 +59,35 @@ static void encoder_unmake(pybpe_encoder *e) {
     }
 }
 
+static int encoder_fill(pybpe_encoder *e, const pybpe_pretok *p, pybpe_error *err) {
+    const pybpe_vocab *v = e->vocab;
+    const pybpe_allocator *mem = &e->mem;
+    const pybpe_vocab_spec spec = pybpe_vocab_get_spec(v);
+    PYBPE_TRY(add_merges(&e->table, v, mem, err));
+    PYBPE_TRY(apply_chars_fill(&e->table, &spec, mem, err));
+    PYBPE_TRY(boundary_table_new(&e->boundaries, v, mem, err));
+    PYBPE_TRY(v->whole_words ? whole_table_new(&e->whole, v, &e->table, mem, err) : PYBPE_OK);
+    PYBPE_TRY(v->specials_count > 0 ? make_specials(&e->specials, v, mem, err) : PYBPE_OK);
+    if (p == NULL && v->pattern != PYBPE_PATTERN_CUSTOM) {
+        PYBPE_TRY(pybpe_pretok_new(&e->named, v->pattern, mem, err));
+    } else if (p == NULL && v->custom != NULL) {
+        const int code = pybpe_pretok_new_regex(&e->named, v->custom, mem, err);
+        PYBPE_TRY(code == PYBPE_ERR_VALUE ? PYBPE_OK : code); /* then it takes words */
+    }
+    e->pretok = p != NULL ? p : e->named;
+    return PYBPE_OK;
+}
+
 /* Makes an encoder that applies all merges at once. */
 static int encoder_make(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p, const pybpe_allocator *mem,
                         pybpe_error *err) {
     *out = NULL;
     pybpe_encoder *e = mem_alloc(mem, sizeof *e);
-    if (e == NULL) {
-        return error_set_memory(err, "an encoder", sizeof *e);
-    }
-    *e = (pybpe_encoder){.mem = mem_of(mem), .vocab = v, .narrow = v->count <= 65536};
+    PYBPE_TRY(memory_check(e, "an encoder", sizeof *e, err));
     unsigned byte;
-    e->lacks_bytes = vocab_lacks_byte(v, &byte);
-    const pybpe_vocab_spec spec = pybpe_vocab_get_spec(v);
-    int code = add_merges(&e->table, v, mem, err);
-    if (code == PYBPE_OK) {
-        code = apply_chars_fill(&e->table, &spec, mem, err);
-    }
-    if (code == PYBPE_OK) {
-        code = boundary_table_new(&e->boundaries, v, mem, err);
-    }
-    if (code == PYBPE_OK && v->whole_words) {
-        code = whole_table_new(&e->whole, v, &e->table, mem, err);
-    }
-    if (code == PYBPE_OK && v->specials_count > 0) {
-        code = make_specials(&e->specials, v, mem, err);
-    }
-    if (code == PYBPE_OK && p == NULL && v->pattern != PYBPE_PATTERN_CUSTOM) {
-        code = pybpe_pretok_new(&e->named, v->pattern, mem, err);
-    } else if (code == PYBPE_OK && p == NULL && v->custom != NULL) {
-        code = pybpe_pretok_new_regex(&e->named, v->custom, mem, err);
-        code = code == PYBPE_ERR_VALUE ? PYBPE_OK : code; /* it takes words */
-    }
-    e->pretok = p != NULL ? p : e->named;
+    *e = (pybpe_encoder){
+        .mem = mem_of(mem), .vocab = v, .narrow = v->count <= 65536, .lacks_bytes = vocab_lacks_byte(v, &byte)};
+    const int code = encoder_fill(e, p, err);
     if (code != PYBPE_OK) {
         encoder_unmake(e);
         return code;
@@ -122,8 +119,8 @@ void pybpe_encoder_free(pybpe_encoder *e) {
     }
 }
 
-int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                                 const pybpe_allocator *mem, pybpe_error *err) {
+int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p, int flags,
+                      const pybpe_allocator *mem, pybpe_error *err) {
     int code = encoder_make(out, v, p, mem, err);
     if (code == PYBPE_OK && (*out)->whole.bits == NULL) {
         code = encoder_divide(*out, stages_first_merges(v), err);
@@ -131,21 +128,11 @@ int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, cons
     if (code != PYBPE_OK) {
         pybpe_encoder_free(*out);
         *out = NULL;
+        return code;
     }
-    return code;
-}
-
-int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                             const pybpe_allocator *mem, pybpe_error *err) {
-    int code = pybpe_encoder_new_normalized(out, v, p, mem, err);
-    if (code == PYBPE_OK) {
-        (*out)->prepares = v->normalizer != PYBPE_NORMALIZER_NONE || v->prefix_space;
-    }
-    return code;
-}
-
-int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
-    return pybpe_encoder_new_pretok(out, v, NULL, mem, err);
+    const bool changes = v->normalizer != PYBPE_NORMALIZER_NONE || v->prefix_space;
+    (*out)->prepares = changes && (flags & PYBPE_ENCODER_NORMALIZED) == 0;
+    return PYBPE_OK;
 }
 
 const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e) { return e->specials; }

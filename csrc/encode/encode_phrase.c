@@ -116,11 +116,9 @@ static inline uint32_t chain_step(const encode_stages *s, const merge_table *t, 
 /* Merges a phrase of any length, as one word. *count is the number of its tokens, and then of the remaining ones. */
 static int merge_any(stages_scan *scan, uint32_t *ids, size_t *count) {
     apply_scratch *scratch = &scan->c->scratch;
-    int code = apply_long_ids(&scan->e->table, scratch, ids, *count, count, &scan->c->mem, scan->err);
-    if (code == PYBPE_OK) {
-        memcpy(ids, scratch->ids, *count * sizeof *ids);
-    }
-    return code;
+    PYBPE_TRY(apply_long_ids(&scan->e->table, scratch, ids, *count, count, &scan->c->mem, scan->err));
+    memcpy(ids, scratch->ids, *count * sizeof *ids);
+    return PYBPE_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -234,10 +232,7 @@ static int group_merge_phrase(stages_scan *scan, token_group *g, unsigned start,
         group_remove(g, start, count, c.alive);
     } else {
         size_t left = count;
-        int code = merge_any(scan, ids, &left);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(merge_any(scan, ids, &left));
         group_remove(g, start, count, low_bits((unsigned)left));
     }
     return PYBPE_OK;
@@ -329,13 +324,11 @@ static int long_phrase_put(stages_scan *scan, stages_block *b, bool *held) {
         return PYBPE_OK;
     }
     size_t count = end - b->from;
-    int code = merge_any(scan, b->ids + b->from, &count);
-    if (code == PYBPE_OK) {
-        memcpy(b->out + b->count, b->ids + b->from, count * sizeof *b->ids);
-        b->count += count;
-        b->from = end;
-    }
-    return code;
+    PYBPE_TRY(merge_any(scan, b->ids + b->from, &count));
+    memcpy(b->out + b->count, b->ids + b->from, count * sizeof *b->ids);
+    b->count += count;
+    b->from = end;
+    return PYBPE_OK;
 }
 
 int stages_merge(stages_scan *scan, stages_block *b) {

@@ -138,9 +138,7 @@ static int ids_make_room(stages_scan *scan, size_t need) {
     pybpe_cache *c = scan->c;
     const size_t size = 2 * sizeof *c->stage_ids;
     uint32_t *ids = mem_reserve(&c->mem, c->stage_ids, &c->stage_ids_cap, need, size);
-    if (ids == NULL) {
-        return error_set_memory(scan->err, "encoding in two stages", need * size);
-    }
+    PYBPE_TRY(memory_check(ids, "encoding in two stages", need * size, scan->err));
     c->stage_ids = ids;
     return PYBPE_OK;
 }

@@ -91,9 +91,7 @@ static int joints_make(encode_stages *s, const stage_ends *tokens, const pybpe_v
     size_t words = (size_t)1 << (log2_bits - 6);
     s->joints_shift = 64 - (log2_bits - 6) - 12;
     s->joints = mem_alloc_zeroed(mem, words, sizeof *s->joints);
-    if (s->joints == NULL) {
-        return error_set_memory(err, "the second stage of an encoder", words * sizeof *s->joints);
-    }
+    PYBPE_TRY(memory_check(s->joints, "the second stage of an encoder", words * sizeof *s->joints, err));
     for (size_t m = k; m < v->merges_count; m++) {
         const uint32_t left = v->merges[2 * m];
         const uint32_t right = v->merges[2 * m + 1];
@@ -117,9 +115,7 @@ static int pairs_make(encode_stages *s, const stage_ends *tokens, const pybpe_vo
     s->pairs_factor = hash_seed_draw().a | 1;
     s->first_rank = (uint32_t)k;
     s->pairs = mem_alloc_array(mem, slots, sizeof *s->pairs);
-    if (s->pairs == NULL) {
-        return error_set_memory(err, "the second stage of an encoder", slots * sizeof *s->pairs);
-    }
+    PYBPE_TRY(memory_check(s->pairs, "the second stage of an encoder", slots * sizeof *s->pairs, err));
     memset(s->pairs, 0xFF, slots * sizeof *s->pairs);
     for (size_t m = k; m < v->merges_count; m++) {
         uint64_t key = stages_key(v->merges[2 * m], v->merges[2 * m + 1]);
@@ -139,14 +135,9 @@ static int stages_fill(encode_stages *s, const stage_ends *tokens, const pybpe_v
     s->vocab.whole_words = 0;
     s->vocab.pattern = PYBPE_PATTERN_CUSTOM; /* the encoder is given words */
     s->vocab.custom = NULL;
-    int code = joints_make(s, tokens, v, k, mem, err);
-    if (code == PYBPE_OK) {
-        code = pairs_make(s, tokens, v, k, mem, err);
-    }
-    if (code == PYBPE_OK) {
-        code = pybpe_pretok_new(&s->splits, PYBPE_PATTERN_GPT2, mem, err);
-    }
-    return code;
+    PYBPE_TRY(joints_make(s, tokens, v, k, mem, err));
+    PYBPE_TRY(pairs_make(s, tokens, v, k, mem, err));
+    return pybpe_pretok_new(&s->splits, PYBPE_PATTERN_GPT2, mem, err);
 }
 
 int stages_new(encode_stages **out, const pybpe_vocab *v, size_t merges, const pybpe_allocator *mem, pybpe_error *err) {

@@ -17,10 +17,7 @@ static int whole_table_fill(whole_table *w, const pybpe_vocab *v, const merge_ta
         if (word.n < 2 || pybpe_vocab_find(v, word.bytes, word.n, 0) != id) { /* unused, or a special */
             continue;
         }
-        int code = apply_merges(merges, scratch, &word, mem, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(apply_merges(merges, scratch, &word, mem, err));
         if (word.count != 1) { /* merges do not give the token itself */
             w->bits[id / 8] |= (uint8_t)(1u << id % 8);
             w->longest = word.n > w->longest ? word.n : w->longest;
@@ -32,9 +29,7 @@ static int whole_table_fill(whole_table *w, const pybpe_vocab *v, const merge_ta
 int whole_table_new(whole_table *w, const pybpe_vocab *v, const merge_table *merges, const pybpe_allocator *mem,
                     pybpe_error *err) {
     *w = (whole_table){.bits = mem_alloc_zeroed(mem, v->count / 8 + 1, 1)};
-    if (w->bits == NULL) {
-        return error_set_memory(err, "the tokens that are taken whole", v->count / 8 + 1);
-    }
+    PYBPE_TRY(memory_check(w->bits, "the tokens that are taken whole", v->count / 8 + 1, err));
     apply_scratch scratch = {0};
     int code = whole_table_fill(w, v, merges, &scratch, mem, err);
     apply_scratch_free(&scratch, mem);

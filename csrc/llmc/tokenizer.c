@@ -20,7 +20,7 @@ struct pybpe_tokenizer {
 /* Makes a tokenizer of a vocabulary, which it owns. Frees the vocabulary on an error. */
 static int tokenizer_of(pybpe_tokenizer **out, pybpe_vocab *vocab, const pybpe_allocator *mem, pybpe_error *err) {
     pybpe_encoder *encoder = NULL;
-    int code = pybpe_encoder_new(&encoder, vocab, mem, err);
+    int code = pybpe_encoder_new(&encoder, vocab, NULL, 0, mem, err);
     pybpe_tokenizer *t = code == PYBPE_OK ? mem_alloc_zeroed(mem, 1, sizeof *t) : NULL;
     if (t == NULL) {
         pybpe_encoder_free(encoder);

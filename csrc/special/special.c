@@ -31,8 +31,8 @@ static int specials_init(pybpe_specials *s, const pybpe_strings *strings, const 
     return code;
 }
 
-int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
-                             const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err) {
+int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids, const uint8_t *flags,
+                       const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     PYBPE_TRY(strings_check(strings, "special tokens", err));
     PYBPE_TRY(array_check(ids, strings->count, "the ids of special tokens", err));
@@ -51,11 +51,6 @@ int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings,
     }
     *out = s;
     return PYBPE_OK;
-}
-
-int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
-                       const pybpe_allocator *mem, pybpe_error *err) {
-    return pybpe_specials_new_flags(out, strings, ids, NULL, mem, err);
 }
 
 void pybpe_specials_free(pybpe_specials *s) {

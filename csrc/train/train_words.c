@@ -81,7 +81,7 @@ static int base_coder_new(base_coder *base, const pybpe_trainer *t, const pybpe_
         return PYBPE_OK;
     }
     int code = base_vocab_new(&base->vocab, t, config, err);
-    code = code == PYBPE_OK ? pybpe_encoder_new(&base->encoder, base->vocab, &t->mem, err) : code;
+    code = code == PYBPE_OK ? pybpe_encoder_new(&base->encoder, base->vocab, NULL, 0, &t->mem, err) : code;
     code = code == PYBPE_OK ? pybpe_cache_new(&base->cache, base->encoder, &t->mem, err) : code;
     if (code != PYBPE_OK) {
         base_coder_free(base);

@@ -179,7 +179,7 @@ static bool flags_matter(const json_file *f) {
 /* Checks that the flags have a meaning together. */
 static int check_flags(const json_file *f) {
     pybpe_specials *s = NULL;
-    int code = pybpe_specials_new_flags(&s, &f->texts, f->ids, f->spec.special_flags, f->mem, f->err);
+    int code = pybpe_specials_new(&s, &f->texts, f->ids, f->spec.special_flags, f->mem, f->err);
     pybpe_specials_free(s);
     return code;
 }

@@ -17,10 +17,7 @@ static int recover_with(const pybpe_vocab *v, merge_table *table, apply_scratch 
         if (word.n < 2 || !token_is_ordinary(v, id)) {
             continue;
         }
-        int code = apply_merges(table, scratch, &word, &v->mem, err); /* the merges of all lower tokens */
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(apply_merges(table, scratch, &word, &v->mem, err)); /* the merges of all lower tokens */
         if (word.count == 2 && word.ids[0] != table->outside && word.ids[1] != table->outside) {
             uint32_t *parents = merges + 2 * (size_t)found;
             parents[0] = word.ids[0];
@@ -52,10 +49,8 @@ int pybpe_vocab_recover_merges(const pybpe_vocab_spec *spec, uint32_t *merges, s
     pybpe_vocab_spec bare = *spec;
     bare.merges_count = 0;
     pybpe_vocab *v;
-    int code = pybpe_vocab_new(&v, &bare, mem, err);
-    if (code == PYBPE_OK) {
-        code = vocab_recover(v, merges, count, err);
-        pybpe_vocab_free(v);
-    }
+    PYBPE_TRY(pybpe_vocab_new(&v, &bare, mem, err));
+    const int code = vocab_recover(v, merges, count, err);
+    pybpe_vocab_free(v);
     return code;
 }

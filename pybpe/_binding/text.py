@@ -134,7 +134,7 @@ class Specials:
         numbers = ffi.new("uint32_t[]", list(ids.values()))
         bits = [(flags or {}).get(text, 0) for text in ids]
         self._has_flags = any(bits)
-        new, free = lib.pybpe_specials_new_flags, lib.pybpe_specials_free
+        new, free = lib.pybpe_specials_new, lib.pybpe_specials_free
         self.c = make_handle("pybpe_specials", new, free, strings.c, numbers, ffi.new("uint8_t[]", bits), ffi.NULL)
 
     @classmethod

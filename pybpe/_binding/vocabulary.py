@@ -407,8 +407,9 @@ class Encoder:
         encoder normalizes texts, and adds spaces before them, as the vocabulary says. If not, the caller does that."""
         self._keep = (vocab, pretok)
         pretok_c = pretok.c if pretok is not None else ffi.NULL
-        new = lib.pybpe_encoder_new_pretok if prepares else lib.pybpe_encoder_new_normalized
-        self.c = make_handle("pybpe_encoder", new, lib.pybpe_encoder_free, vocab.c, pretok_c, ffi.NULL)
+        flags = 0 if prepares else lib.PYBPE_ENCODER_NORMALIZED
+        new, free = lib.pybpe_encoder_new, lib.pybpe_encoder_free
+        self.c = make_handle("pybpe_encoder", new, free, vocab.c, pretok_c, flags, ffi.NULL)
         # Each text that gets a space has at least one byte.
         self.growth = (1 if vocab.normalizer is None else _NORMALIZED_GROWTH) + vocab.prefix_space
         self._free: list[_Scratch] = []

@@ -177,7 +177,7 @@ static int specials(const char *path, const char *flag, const char *text_path) {
     memset(flags, atoi(flag), strings.count);
     pybpe_specials *matcher;
     work = 0;
-    int code = pybpe_specials_new_flags(&matcher, &strings, ids, flags, &MEMORY, &error);
+    int code = pybpe_specials_new(&matcher, &strings, ids, flags, &MEMORY, &error);
     if (code == PYBPE_OK) {
         pybpe_specials_find_all(matcher, text, n, 0, spans, found, n + 1);
     }
@@ -192,7 +192,7 @@ static int encode(const char *path, const char *text_path) {
     pybpe_encoder *encoder;
     pybpe_cache *cache;
     must(pybpe_vocab_load(&vocab, path, &MEMORY, &error));
-    must(pybpe_encoder_new(&encoder, vocab, &MEMORY, &error));
+    must(pybpe_encoder_new(&encoder, vocab, NULL, 0, &MEMORY, &error));
     must(pybpe_cache_new(&cache, encoder, &MEMORY, &error));
     work = 0;
     return pybpe_encode(encoder, cache, pybpe_encoder_specials(encoder), text, n, ids, 4, n, &count, &error);

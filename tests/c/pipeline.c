@@ -97,7 +97,7 @@ static void write_shard(const pybpe_vocab *vocab, const uint8_t *text, size_t n,
     pybpe_shard_writer *writer;
     uint16_t *ids = must_allocate(n * sizeof *ids);
     size_t count;
-    must(pybpe_encoder_new(&encoder, vocab, NULL, &error));
+    must(pybpe_encoder_new(&encoder, vocab, NULL, 0, NULL, &error));
     must(pybpe_cache_new(&cache, encoder, NULL, &error));
     must(pybpe_encode(encoder, cache, NULL, text, n, ids, 2, n, &count, &error));
     must(pybpe_shard_writer_new(&writer, path, PYBPE_SHARD_UINT16, NULL, &error));

@@ -235,7 +235,7 @@ static void check_family(const family *f, vocabulary *v, uint8_t *w) {
     pybpe_vocab *vocab = NULL;
     pybpe_encoder *e = NULL;
     CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, 0, NULL, NULL), PYBPE_OK);
     uint64_t blocks_steps;
     uint64_t blocks_half;
     uint64_t steps = steps_of(e, w, WORD, &blocks_steps);

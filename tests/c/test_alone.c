@@ -231,7 +231,7 @@ static void *on_small_stack(void *unused) {
     subject s = {.text = malloc(TEXT_BYTES), .ids = malloc(4 * TEXT_BYTES), .back = malloc(TEXT_BYTES)};
     write_vocabulary();
     CHECK_EQ(pybpe_vocab_load(&s.v, "tokenizer.bin", NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, 0, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&s.c, s.e, NULL, NULL), PYBPE_OK);
     test_known(&s);
     test_texts(&s);

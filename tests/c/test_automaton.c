@@ -275,7 +275,7 @@ static void test_encoding(void) {
         spec.pattern = PYBPE_PATTERN_CUSTOM;
         spec.custom = "of the automaton";
         CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
-        CHECK_EQ(pybpe_encoder_new_pretok(&e, vocab, p, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_encoder_new(&e, vocab, p, 0, NULL, NULL), PYBPE_OK);
         CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
         naive_prepare(&v);
         for (int k = 0; k < 12; k++) {

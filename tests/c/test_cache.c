@@ -348,7 +348,7 @@ int main(void) {
     pybpe_encoder *e = NULL;
     pybpe_cache *c = NULL;
     CHECK_EQ(pybpe_vocab_new(&vocab, spec_of(&v), NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, 0, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     test_fitting(e);
     test_growing(e);

@@ -39,7 +39,7 @@ static subject subject_new(const small_vocab *v) {
     subject s = {NULL, NULL};
     const pybpe_vocab_spec spec = small_spec(v);
     CHECK_EQ(pybpe_vocab_new(&s.v, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, 0, NULL, NULL), PYBPE_OK);
     return s;
 }
 

@@ -74,7 +74,7 @@ static void test_by_hand(void) {
     const uint32_t id = 0;
     const pybpe_strings strings = {(const uint8_t *)"<|x|>", offsets, 1};
     CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_specials_new(&s, &strings, &id, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, &id, NULL, NULL, NULL), PYBPE_OK);
     pybpe_counter *c = counter_of(p, s);
     const uint64_t nothing[] = {0, 0, 0};
     const pybpe_strings empty = {NULL, nothing, 2};
@@ -347,7 +347,7 @@ static void overflow_before_a_special(const pybpe_pretok *p) {
     const pybpe_strings specials = {(const uint8_t *)"<s>", offsets, 1};
     const pybpe_strings texts = {(const uint8_t *)"ww<s>b", text_offsets, 2};
     pybpe_specials *s = NULL;
-    CHECK_EQ(pybpe_specials_new(&s, &specials, (const uint32_t[]){0}, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &specials, (const uint32_t[]){0}, NULL, NULL, NULL), PYBPE_OK);
     pybpe_counter *c = counter_of(p, s);
     CHECK_EQ(pybpe_counter_add_texts(c, &texts, NULL, NULL), PYBPE_OK);
     pybpe_counter_free(c);

@@ -50,12 +50,12 @@ static pybpe_specials *random_specials(size_t count) {
     }
     const pybpe_strings strings = {bytes, offsets, count};
     pybpe_specials *s = NULL;
-    int code = pybpe_specials_new_flags(&s, &strings, ids, flags, NULL, NULL);
+    int code = pybpe_specials_new(&s, &strings, ids, flags, NULL, NULL);
     if (code == PYBPE_ERR_VALUE) { /* RSTRIP, and a special that begins inside a character, which may be white space */
         for (size_t i = 0; i < count; i++) {
             flags[i] &= (uint8_t)~PYBPE_SPECIAL_RSTRIP;
         }
-        code = pybpe_specials_new_flags(&s, &strings, ids, flags, NULL, NULL);
+        code = pybpe_specials_new(&s, &strings, ids, flags, NULL, NULL);
     }
     CHECK_EQ(code, PYBPE_OK);
     return s;
@@ -183,7 +183,7 @@ static size_t cut_with(const pybpe_pretok *p, const char *special, unsigned flag
     const uint8_t flag = (uint8_t)flags;
     const pybpe_strings strings = {(const uint8_t *)special, offsets, 1};
     pybpe_specials *s = NULL;
-    CHECK_EQ(pybpe_specials_new_flags(&s, &strings, &id, &flag, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, &id, &flag, NULL, NULL), PYBPE_OK);
     const size_t cut = pybpe_text_cut(p, s, (const uint8_t *)text, strlen(text), from);
     pybpe_specials_free(s);
     return cut;
@@ -240,12 +240,12 @@ static void test_where(void) {
     const pybpe_strings strings = {(const uint8_t *)"<|a|>\xE5\xA5", offsets, 1};
     const pybpe_strings with_part = {strings.bytes, offsets, 2};
     CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_specials_new(&s, &strings, ids, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, ids, NULL, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_text_cut(p, s, (const uint8_t *)text, sizeof text - 1, 1), 3);
     CHECK_EQ(pybpe_text_cut(p, s, (const uint8_t *)text, sizeof text - 1, 6), 7);
     CHECK_EQ(pybpe_text_cut(p, NULL, (const uint8_t *)text, sizeof text - 1, 6), 7);
     pybpe_specials_free(s);
-    CHECK_EQ(pybpe_specials_new(&s, &with_part, ids, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &with_part, ids, NULL, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_text_cut(p, s, (const uint8_t *)text, sizeof text - 1, 1), 5); /* the character is divided */
     pybpe_specials_free(s);
     pybpe_pretok_free(p);
@@ -265,7 +265,7 @@ static void test_covered_everywhere(void) {
     pybpe_pretok *p = NULL;
     pybpe_specials *s = NULL;
     CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_specials_new(&s, &strings, &id, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, &id, NULL, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_text_cut(p, s, text, TEXT, 1), TEXT);
     for (size_t i = TEXT - 8; i < TEXT; i += 2) {
         text[i] = 'b'; /* here no special can end or begin */

@@ -52,7 +52,7 @@ static void test_kinds(void) {
     uint32_t ids[] = {0};
     pybpe_strings marks = {mark, offsets, 1};
     pybpe_specials *specials = NULL;
-    CHECK_EQ(pybpe_specials_new(&specials, &marks, ids, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&specials, &marks, ids, NULL, NULL, NULL), PYBPE_OK);
     pybpe_divider *d = divider_of(all, 1, "|", specials);
     struct {
         int kind;
@@ -446,7 +446,7 @@ static void test_memory_of_kinds(void) {
     const uint32_t id = 0;
     const pybpe_strings marks = {(const uint8_t *)"<|x|>", mark_offsets, 1};
     pybpe_specials *specials = NULL;
-    CHECK_EQ(pybpe_specials_new(&specials, &marks, &id, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&specials, &marks, &id, NULL, NULL, NULL), PYBPE_OK);
     const pybpe_division how = {.marks = specials, .last = all, .splits = 1};
     static uint8_t text[DOCUMENTS * 32];
     static uint64_t offsets[DOCUMENTS + 1];

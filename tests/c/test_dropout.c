@@ -234,7 +234,7 @@ static void test_too_long(const small_vocab *v) {
     uint32_t ids[1];
     size_t count = 5;
     CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, 0, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_encode_dropout(e, &how, (const uint8_t *)"a", UINT32_MAX / 3, ids, &count, &err), PYBPE_ERR_LIMIT);
     CHECK(count == 5 && err.offset == 0);
     pybpe_encoder_free(e);
@@ -252,7 +252,7 @@ static void test_bytes_without_tokens(void) {
     uint32_t ids[4];
     size_t count = 0;
     CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, &err), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&e, v, NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, v, NULL, 0, NULL, &err), PYBPE_OK);
     CHECK_EQ(pybpe_encode_dropout(e, &how, (const uint8_t *)"abba", 4, ids, &count, &err), PYBPE_OK);
     CHECK_EQ(count, 4);
     CHECK_EQ(pybpe_encode_dropout(e, &how, (const uint8_t *)"abca", 4, ids, &count, &err), PYBPE_ERR_VALUE);
@@ -271,7 +271,7 @@ static void test_custom_pattern(const small_vocab *v) {
     pybpe_vocab *vocab;
     pybpe_encoder *e;
     CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, 0, NULL, NULL), PYBPE_OK);
     naive_prepare(v);
     for (size_t i = 0; i < 3; i++) {
         uint32_t ids[8], want[8];
@@ -298,7 +298,7 @@ static void test_failing_memory(const pybpe_vocab *v) {
         pybpe_error err;
         uint32_t ids[sizeof text];
         size_t count;
-        int code = pybpe_encoder_new(&e, v, &mem, &err);
+        int code = pybpe_encoder_new(&e, v, NULL, 0, &mem, &err);
         code = code == PYBPE_OK ? pybpe_encode_dropout(e, &how, text, sizeof text - 1, ids, &count, &err) : code;
         pybpe_encoder_free(e);
         passed += code == PYBPE_OK;
@@ -315,7 +315,7 @@ int main(void) {
     pybpe_vocab *vocab;
     pybpe_encoder *e;
     CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, 0, NULL, NULL), PYBPE_OK);
     test_definition(&v, e);
     test_words_of_all_lengths(&v, e);
     test_rates(e);

@@ -24,7 +24,7 @@ static subject subject_new(const pybpe_vocab_spec *spec) {
     subject s = {NULL, NULL, NULL};
     pybpe_error err;
     CHECK_EQ(pybpe_vocab_new(&s.v, spec, NULL, &err), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, 0, NULL, &err), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&s.c, s.e, NULL, &err), PYBPE_OK);
     return s;
 }
@@ -206,7 +206,7 @@ static void test_arguments(void) {
     pybpe_pretok *p = NULL; /* of the caller's */
     pybpe_encoder *e = NULL;
     CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new_pretok(&e, s.v, p, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, s.v, p, 0, NULL, NULL), PYBPE_OK);
     CHECK(pybpe_encoder_pretok(e) == p);
     CHECK_EQ(pybpe_encode(e, s.c, NULL, text, 3, ids, 4, 4, &count, &err), PYBPE_ERR_VALUE); /* another's cache */
     pybpe_encoder_free(e);
@@ -629,7 +629,7 @@ static void test_changed_texts(void) {
         spec.prefix_space = kind / 3;
         subject s = subject_new(&spec);
         subject plain = {.v = s.v};
-        CHECK_EQ(pybpe_encoder_new_normalized(&plain.e, s.v, NULL, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_encoder_new(&plain.e, s.v, NULL, PYBPE_ENCODER_NORMALIZED, NULL, NULL), PYBPE_OK);
         CHECK_EQ(pybpe_cache_new(&plain.c, plain.e, NULL, NULL), PYBPE_OK);
         expect_ids(&plain, "\xC3\xA9", &acute, 1, __LINE__);
         expect_changes(&s, &plain, spec.normalizer, spec.prefix_space, special);
@@ -638,7 +638,7 @@ static void test_changed_texts(void) {
         size_t count, ends[] = {1};
         const pybpe_dropout how = {0.5, 1, 0};
         CHECK_EQ(pybpe_encode_words(s.e, s.c, (const uint8_t *)"a", ends, 1, ids, 4, 1, &count, &err), PYBPE_ERR_VALUE);
-        CHECK(strstr(err.msg, "pybpe_encoder_new_normalized") != NULL);
+        CHECK(strstr(err.msg, "PYBPE_ENCODER_NORMALIZED") != NULL);
         CHECK_EQ(pybpe_encode_dropout(s.e, &how, (const uint8_t *)"a", 1, ids, &count, NULL), PYBPE_ERR_VALUE);
         plain.v = NULL;
         subject_free(&plain);
@@ -1222,7 +1222,7 @@ static int encode_with(const pybpe_vocab_spec *spec, const pybpe_allocator *mem,
     pybpe_error err;
     int code = pybpe_vocab_new(&v, spec, NULL, NULL);
     if (code == PYBPE_OK) {
-        code = pybpe_encoder_new(&e, v, mem, &err);
+        code = pybpe_encoder_new(&e, v, NULL, 0, mem, &err);
         CHECK(code == PYBPE_OK || e == NULL);
     }
     if (code == PYBPE_OK) {

@@ -132,7 +132,7 @@ static hash_seed object_seed(int kind) {
     } else {
         pybpe_encoder *e = NULL;
         pybpe_cache *c = NULL;
-        CHECK_EQ(pybpe_encoder_new(&e, v, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_encoder_new(&e, v, NULL, 0, NULL, NULL), PYBPE_OK);
         CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
         seed = c->seed;
         pybpe_cache_free(c);

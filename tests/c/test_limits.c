@@ -62,7 +62,7 @@ static void test_encoder_bits(void) {
     pybpe_vocab *large = NULL;
     pybpe_encoder *e = (pybpe_encoder *)1;
     CHECK_EQ(pybpe_vocab_new(&large, &spec, NULL, &err), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&e, large, NULL, &err), PYBPE_ERR_LIMIT);
+    CHECK_EQ(pybpe_encoder_new(&e, large, NULL, 0, NULL, &err), PYBPE_ERR_LIMIT);
     CHECK(e == NULL && strstr(err.msg, "8388608 tokens") != NULL);
     pybpe_vocab_free(large);
     free(offsets);
@@ -74,7 +74,7 @@ static void test_specials(void) {
     const pybpe_strings strings = {(const uint8_t *)"x", offsets, 1};
     const uint32_t id = 7;
     pybpe_specials *s = (pybpe_specials *)1;
-    CHECK_EQ(pybpe_specials_new(&s, &strings, &id, NULL, &err), PYBPE_ERR_LIMIT);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, &id, NULL, NULL, &err), PYBPE_ERR_LIMIT);
     CHECK(s == NULL);
 }
 
@@ -128,7 +128,7 @@ static void test_word_without_memory(int whole_words) {
     pybpe_vocab *vocab = NULL;
     pybpe_encoder *e = NULL;
     CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, 0, NULL, NULL), PYBPE_OK);
     for (size_t at = 0; at < WORDS - 1; at += 333) {
         failing_memory memory = {.left = -1};
         const pybpe_allocator mem = {failing_resize, &memory};
@@ -223,7 +223,7 @@ static void expect_refused(const pybpe_strings *strings, uint64_t offset) {
     pybpe_specials *s = (pybpe_specials *)1;
     pybpe_vocab *v = (pybpe_vocab *)1;
     pybpe_counter *c = NULL;
-    CHECK_EQ(pybpe_specials_new(&s, strings, ids, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_specials_new(&s, strings, ids, NULL, NULL, &err), PYBPE_ERR_VALUE);
     CHECK(s == NULL && err.offset == offset);
     expect_vocab(&spec, PYBPE_ERR_VALUE);
     CHECK_EQ(err.offset, offset);

@@ -261,7 +261,7 @@ static uint64_t encode(const pybpe_allocator *mem, int *code) {
     pybpe_cache *c = NULL;
     size_t count = 0;
     STEP(pybpe_vocab_new(&vocab, &spec, mem, NULL));
-    STEP(pybpe_encoder_new(&e, vocab, mem, NULL));
+    STEP(pybpe_encoder_new(&e, vocab, NULL, 0, mem, NULL));
     STEP(pybpe_cache_new(&c, e, mem, NULL));
     STEP(pybpe_encode(e, c, pybpe_encoder_specials(e), text, TEXT_BYTES, ids, 4, TEXT_BYTES, &count, NULL));
     pybpe_cache_free(c);
@@ -316,7 +316,7 @@ static uint64_t prepare(const pybpe_allocator *mem, int *code) {
     pybpe_cache *c = NULL;
     size_t count = 0, more = 0;
     STEP(pybpe_vocab_new(&vocab, &spec, mem, NULL));
-    STEP(pybpe_encoder_new(&e, vocab, mem, NULL));
+    STEP(pybpe_encoder_new(&e, vocab, NULL, 0, mem, NULL));
     STEP(pybpe_cache_new(&c, e, mem, NULL));
     const size_t n = sizeof changes - 1, room = sizeof ids / sizeof *ids;
     STEP(pybpe_encode(e, c, pybpe_encoder_specials(e), changes, n, ids, 4, room, &count, NULL));
@@ -340,7 +340,7 @@ static uint64_t split(const pybpe_allocator *mem, int *code) {
     STEP(pybpe_pretok_new_regex(&steps[0], pybpe_pattern_regex(PYBPE_PATTERN_GPT2), mem, NULL));
     STEP(pybpe_pretok_new(&steps[1], PYBPE_PATTERN_O200K, mem, NULL));
     STEP(pybpe_pretok_new_sequence(&p, (const pybpe_pretok *const *)steps, 2, mem, NULL));
-    STEP(pybpe_specials_new(&s, &list, ids, mem, NULL));
+    STEP(pybpe_specials_new(&s, &list, ids, NULL, mem, NULL));
     STEP(pybpe_counter_new(&c, p, s, mem, NULL));
     STEP(pybpe_counter_add(c, text, TEXT_BYTES, NULL));
     uint64_t words = *code == PYBPE_OK ? pybpe_counter_get_stats(c).words : 0;
@@ -469,7 +469,7 @@ static uint64_t encode_word(const pybpe_vocab_spec *spec, const uint8_t *word, s
     pybpe_cache *c = NULL;
     size_t count = 0;
     STEP(pybpe_vocab_new(&vocab, spec, mem, NULL));
-    STEP(pybpe_encoder_new(&e, vocab, mem, NULL));
+    STEP(pybpe_encoder_new(&e, vocab, NULL, 0, mem, NULL));
     STEP(pybpe_cache_new(&c, e, mem, NULL));
     STEP(pybpe_encode(e, c, NULL, word, n, ids, 4, n, &count, NULL));
     uint64_t sum = count;

@@ -9,7 +9,7 @@ Special tokens: by hand, against a naive search, hostile sets, failing memory.
 
 static pybpe_specials *specials_of(const string_list *l) {
     pybpe_specials *s = NULL;
-    CHECK_EQ(pybpe_specials_new(&s, &l->strings, l->ids, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &l->strings, l->ids, NULL, NULL, NULL), PYBPE_OK);
     return s;
 }
 
@@ -105,17 +105,17 @@ static void test_refused(void) {
     list_string(&l, "one");
     list_string(&l, "two");
     list_string(&l, "one");
-    CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, NULL, NULL, &err), PYBPE_ERR_VALUE);
     CHECK(s == NULL && err.offset == 2);
     list_start(&l);
     list_string(&l, "one");
     list_string(&l, "");
-    CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, NULL, NULL, &err), PYBPE_ERR_VALUE);
     CHECK(s == NULL && err.offset == 1);
     list_start(&l);
     list_string(&l, "one");
     const uint8_t flag = 0x80;
-    CHECK_EQ(pybpe_specials_new_flags(&s, &l.strings, l.ids, &flag, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, &flag, NULL, &err), PYBPE_ERR_VALUE);
     CHECK(s == NULL && err.offset == 0);
 }
 
@@ -130,7 +130,7 @@ static void test_refused_parts(void) {
         list_string(&l, "one");
         list_string(&l, parts[i]);
         list_string(&l, "two");
-        CHECK_EQ(pybpe_specials_new_flags(&s, &l.strings, l.ids, flags, NULL, NULL), PYBPE_ERR_VALUE);
+        CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, flags, NULL, NULL), PYBPE_ERR_VALUE);
         CHECK(s == NULL);
     }
 }
@@ -142,7 +142,7 @@ static void test_last_code_point(void) {
     list_string(&l, "one");
     const uint8_t flag = PYBPE_SPECIAL_SINGLE_WORD;
     pybpe_specials *s = NULL;
-    CHECK_EQ(pybpe_specials_new_flags(&s, &l.strings, l.ids, &flag, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, &flag, NULL, NULL), PYBPE_OK);
     expect_find(s, "one\xF4\x8F\xBF\xBF", 0, 0, 3, l.ids[0]);
     expect_none(s, "one\xC3\xA9", 0);
     pybpe_specials_free(s);
@@ -349,7 +349,7 @@ static void test_random_flags(void) {
             }
         }
         pybpe_specials *s = NULL;
-        int code = pybpe_specials_new_flags(&s, &l.strings, l.ids, flags, NULL, NULL);
+        int code = pybpe_specials_new(&s, &l.strings, l.ids, flags, NULL, NULL);
         if (code != PYBPE_OK) { /* RSTRIP, and white space at the start of a special */
             refused += code == PYBPE_ERR_VALUE;
             CHECK(s == NULL);
@@ -374,7 +374,7 @@ static void test_long_space(void) {
                              PYBPE_SPECIAL_LSTRIP | PYBPE_SPECIAL_SINGLE_WORD | PYBPE_SPECIAL_LATE};
     const pybpe_strings strings = {(const uint8_t *)"<l><r><s>", offsets, 3};
     pybpe_specials *s = NULL;
-    CHECK_EQ(pybpe_specials_new_flags(&s, &strings, ids, flags, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, ids, flags, NULL, NULL), PYBPE_OK);
     uint8_t *text = malloc(TEXT);
     memset(text, ' ', TEXT);
     for (size_t i = 100; i + 100 < TEXT; i += i % 1000 == 100 ? 200000 : 5) {
@@ -454,7 +454,7 @@ static void test_large(void) {
     ids[COUNT] = COUNT;
     const pybpe_strings strings = {bytes, offsets, COUNT + 1};
     pybpe_specials *s = NULL;
-    CHECK_EQ(pybpe_specials_new(&s, &strings, ids, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, ids, NULL, NULL, NULL), PYBPE_OK);
 
     uint8_t *text = malloc(TEXT);
     memset(text, 'a', TEXT);
@@ -497,7 +497,7 @@ static void test_look_ahead(void) {
         failing_memory m = {.left = -1};
         const pybpe_allocator mem = {failing_resize, &m};
         pybpe_specials *s = NULL;
-        CHECK_EQ(pybpe_specials_new(&s, &strings, ids, &mem, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_specials_new(&s, &strings, ids, NULL, &mem, NULL), PYBPE_OK);
         m.left = fails ? 0 : -1;
         special_match match;
         special_scan scan;
@@ -526,7 +526,7 @@ static void test_failing_memory(void) {
         pybpe_allocator mem = {failing_resize, &m};
         pybpe_specials *s = NULL;
         pybpe_error err;
-        int code = pybpe_specials_new_flags(&s, &l.strings, l.ids, flags, &mem, &err);
+        int code = pybpe_specials_new(&s, &l.strings, l.ids, flags, &mem, &err);
         passed += code == PYBPE_OK;
         failures += code != PYBPE_OK && (code != PYBPE_ERR_MEMORY || s != NULL);
         pybpe_specials_free(s);

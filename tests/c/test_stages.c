@@ -55,7 +55,7 @@ static subject subject_new(const small_vocab *v, size_t first_merges) {
     subject s = {NULL, NULL, NULL};
     const pybpe_vocab_spec spec = small_spec(v);
     CHECK_EQ(pybpe_vocab_new(&s.v, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, 0, NULL, NULL), PYBPE_OK);
     subject_divide(&s, first_merges);
     return s;
 }
@@ -390,7 +390,7 @@ static void test_normalized(void) {
     subject s = {NULL, NULL, NULL};
     spec.normalizer = PYBPE_NORMALIZER_NFC;
     CHECK_EQ(pybpe_vocab_new(&s.v, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new_normalized(&s.e, s.v, NULL, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, PYBPE_ENCODER_NORMALIZED, NULL, NULL), PYBPE_OK);
     CHECK(s.e->stages != NULL);
     subject_free(&s);
 }
@@ -510,7 +510,7 @@ static void test_failing_memory(void) {
             pybpe_error err;
             size_t got;
             int code = pybpe_vocab_new(&s.v, &spec, &mem, &err);
-            code = code == PYBPE_OK ? pybpe_encoder_new(&s.e, s.v, &mem, &err) : code;
+            code = code == PYBPE_OK ? pybpe_encoder_new(&s.e, s.v, NULL, 0, &mem, &err) : code;
             code = code == PYBPE_OK ? pybpe_cache_new(&s.c, s.e, &mem, &err) : code;
             code = code == PYBPE_OK ? pybpe_encode_words(s.e, s.c, text, ends[i], words[i], ids, 4, end, &got, &err)
                                     : code;

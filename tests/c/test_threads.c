@@ -77,7 +77,7 @@ static void subject_vocab(subject *s) {
     small_add_special(&v, "<|endoftext|>");
     pybpe_vocab_spec spec = small_spec(&v);
     CHECK_EQ(pybpe_vocab_new(&s->v, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&s->e, s->v, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&s->e, s->v, NULL, 0, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_vocab_save(s->v, "tokenizer.bin", 2, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_tokenizer_load(&s->t, "tokenizer.bin", NULL, NULL), PYBPE_OK);
 }

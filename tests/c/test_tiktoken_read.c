@@ -234,7 +234,7 @@ static void test_tokens_of_their_own(void) {
         pybpe_encoder *e;
         if (pybpe_vocab_new_ranks(&v, (const uint8_t *)text, n, &none, &spec, NULL, NULL) == PYBPE_OK) {
             own += 1;
-            CHECK_EQ(pybpe_encoder_new(&e, v, NULL, NULL), PYBPE_OK);
+            CHECK_EQ(pybpe_encoder_new(&e, v, NULL, 0, NULL, NULL), PYBPE_OK);
             for (uint32_t id = 256; id < 256 + OWN_TOKENS; id++) {
                 uint32_t ids[OWN_LONGEST];
                 CHECK(apply_short(&e->table, vocab_token(v, id), vocab_token_length(v, id), ids) == 1 && ids[0] == id);

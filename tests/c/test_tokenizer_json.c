@@ -468,7 +468,7 @@ static void expect_ids(const pybpe_vocab *v, const char *text, const uint32_t *w
     uint32_t ids[256];
     size_t count = 0;
     const size_t n = strlen(text);
-    CHECK_EQ(pybpe_encoder_new(&e, v, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, v, NULL, 0, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_encode(e, c, pybpe_encoder_specials(e), (const uint8_t *)text, n, ids, 4, 256, &count, NULL),
              PYBPE_OK);
@@ -678,7 +678,7 @@ static void test_whole_failing_memory(void) {
         pybpe_encoder *e = NULL;
         pybpe_error err;
         code = load(&v, text, n, &mem, &err);
-        code = code == PYBPE_OK ? pybpe_encoder_new(&e, v, &mem, &err) : code;
+        code = code == PYBPE_OK ? pybpe_encoder_new(&e, v, NULL, 0, &mem, &err) : code;
         failures += code != PYBPE_OK && (code != PYBPE_ERR_MEMORY || e != NULL);
         pybpe_encoder_free(e);
         pybpe_vocab_free(v);

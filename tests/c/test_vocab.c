@@ -186,7 +186,7 @@ static void test_a_byte_without_a_token(void) {
     CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_vocab_save(v, "never-written.bin", 2, &err), PYBPE_ERR_LIMIT);
     CHECK(strstr(err.msg, "0xFF") != NULL);
-    CHECK_EQ(pybpe_encoder_new(&e, v, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, v, NULL, 0, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     uint32_t ids[16];
     size_t count;

@@ -154,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t n;
     int kind = (int)fuzz_below(&in, 4);
     uint8_t *text = read_copies(&in, &n);
-    REQUIRE(pybpe_specials_new(&marks, &strings, &id, &fuzz_memory, &err) == PYBPE_OK);
+    REQUIRE(pybpe_specials_new(&marks, &strings, &id, NULL, &fuzz_memory, &err) == PYBPE_OK);
     pybpe_divider *whole = divider_of(all, 1, marks), *divided = divider_of(thirds, SPLITS, marks);
     int code = pybpe_divider_divide(whole, kind, text, n, &err);
     if (code != PYBPE_OK) {

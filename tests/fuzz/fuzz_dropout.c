@@ -198,7 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     spec.pattern = pattern;
     spec.custom = pattern == PYBPE_PATTERN_CUSTOM ? "x" : NULL; /* nothing splits with it */
     REQUIRE(pybpe_vocab_new(&vocab, &spec, &fuzz_memory, &err) == PYBPE_OK);
-    REQUIRE(pybpe_encoder_new(&e, vocab, &fuzz_memory, &err) == PYBPE_OK);
+    REQUIRE(pybpe_encoder_new(&e, vocab, NULL, 0, &fuzz_memory, &err) == PYBPE_OK);
     uint8_t *text = read_text(&in, MOST_TEXT, &n);
     check_text(&v, e, vocab, how, text, n, place);
     how.rate = 0;

@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pybpe_vocab_spec spec = small_spec(&v);
     spec.pattern = patterns[choice % 6] | (choice & 128 ? PYBPE_PATTERN_DIGITS1 : 0);
     REQUIRE(pybpe_vocab_new(&vocab, &spec, &fuzz_memory, &err) == PYBPE_OK);
-    REQUIRE(pybpe_encoder_new(&e, vocab, &fuzz_memory, &err) == PYBPE_OK);
+    REQUIRE(pybpe_encoder_new(&e, vocab, NULL, 0, &fuzz_memory, &err) == PYBPE_OK);
     REQUIRE(pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);
 
     size_t n, length = 0;

@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pybpe_specials *s;
     pybpe_pretok *p;
     read_specials(&in, &l, flags);
-    int code = pybpe_specials_new_flags(&s, &l.strings, l.ids, flags, &fuzz_memory, &err);
+    int code = pybpe_specials_new(&s, &l.strings, l.ids, flags, &fuzz_memory, &err);
     if (code != PYBPE_OK) { /* RSTRIP, and white space at the start of a special */
         fuzz_expect_error(code, &err);
         REQUIRE(code == PYBPE_ERR_VALUE && s == NULL);

@@ -10,7 +10,7 @@ static void encode_whole(const pybpe_vocab *v, const uint8_t *text, size_t n) {
     pybpe_cache *c;
     pybpe_error err;
     size_t count = 0;
-    if (pybpe_encoder_new(&e, v, &fuzz_memory, &err) != PYBPE_OK) {
+    if (pybpe_encoder_new(&e, v, NULL, 0, &fuzz_memory, &err) != PYBPE_OK) {
         return;
     }
     REQUIRE(pybpe_encoder_pretok(e) != NULL && pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);

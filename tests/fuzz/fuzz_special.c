@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pybpe_specials *s;
     read_strings(&in, &set);
     const pybpe_strings strings = {set.bytes, set.offsets, set.count};
-    int code = pybpe_specials_new(&s, &strings, set.ids, &fuzz_memory, &err);
+    int code = pybpe_specials_new(&s, &strings, set.ids, NULL, &fuzz_memory, &err);
     REQUIRE(code == PYBPE_OK || code == PYBPE_ERR_VALUE); /* one is given twice */
     if (code == PYBPE_OK) {
         size_t period = 1 + fuzz_below(&in, 8), n = 3 * fuzz_below(&in, MOST_TEXT / 3), cap = 1 + fuzz_below(&in, 3);

@@ -126,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     const pybpe_vocab_spec spec = small_spec(&v);
     REQUIRE(pybpe_vocab_new(&vocab, &spec, &fuzz_memory, &err) == PYBPE_OK);
-    REQUIRE(pybpe_encoder_new(&e, vocab, &fuzz_memory, &err) == PYBPE_OK);
+    REQUIRE(pybpe_encoder_new(&e, vocab, NULL, 0, &fuzz_memory, &err) == PYBPE_OK);
     encoder_unite(e);
     REQUIRE(encoder_divide(e, first % v.merges_count, &err) == PYBPE_OK);
     REQUIRE(pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);

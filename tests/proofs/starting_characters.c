@@ -58,7 +58,7 @@ static void check_list(const alphabet *a, const small_vocab *list) {
     pybpe_vocab *v = NULL;
     pybpe_encoder *e = NULL;
     CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&e, v, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, v, NULL, 0, NULL, NULL), PYBPE_OK);
     const bool has_tables = e->table.char_ranks != NULL;
     lists++;
     lists_with_tables += has_tables;

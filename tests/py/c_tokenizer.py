@@ -11,7 +11,7 @@ class CTokenizer:
         load, free = lib.pybpe_vocab_load_mem, lib.pybpe_vocab_free
         self.vocab = Vocab(make_handle("pybpe_vocab", load, free, file, len(file), ffi.NULL))
         new, free = lib.pybpe_encoder_new, lib.pybpe_encoder_free
-        self._encoder = make_handle("pybpe_encoder", new, free, self.vocab.c, ffi.NULL)
+        self._encoder = make_handle("pybpe_encoder", new, free, self.vocab.c, ffi.NULL, 0, ffi.NULL)
         self._cache = make_handle("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, self._encoder, ffi.NULL)
 
     def encode(self, text: str) -> list[int]:

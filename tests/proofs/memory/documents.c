@@ -221,7 +221,7 @@ static void draw_division(int kind, size_t n) {
     how.separator_n = any_bool();
     how.splits = (size_t)any_between(1, 3);
     pybpe_specials *specials = NULL;
-    if (any_bool() && pybpe_specials_new(&specials, &marks, ids, &mem, NULL) == PYBPE_OK) {
+    if (any_bool() && pybpe_specials_new(&specials, &marks, ids, NULL, &mem, NULL) == PYBPE_OK) {
         how.marks = specials;
     }
     uint8_t *text = any_bytes(n);

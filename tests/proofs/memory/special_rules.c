@@ -161,7 +161,7 @@ void prove_make(size_t n) {
     strings s;
     pybpe_specials *made;
     uint8_t *bytes = any_strings(&s, n);
-    int code = pybpe_specials_new_flags(&made, &s.list, s.ids, any_bool() ? s.flags : NULL, NULL, NULL);
+    int code = pybpe_specials_new(&made, &s.list, s.ids, any_bool() ? s.flags : NULL, NULL, NULL);
     CHECK((code == PYBPE_OK) == (made != NULL));
     pybpe_specials_free(made);
     free(bytes);
@@ -246,7 +246,7 @@ static pybpe_specials *any_specials(const strings *s) {
     (void)s;
     made = &both;
 #else
-    (void)pybpe_specials_new_flags(&made, &s->list, s->ids, s->flags, NULL, NULL);
+    (void)pybpe_specials_new(&made, &s->list, s->ids, s->flags, NULL, NULL);
 #endif
     return made;
 }

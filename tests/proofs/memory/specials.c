@@ -72,7 +72,7 @@ void prove_find(size_t n) {
     any_strings(&s);
     uint8_t *text = any_text(n);
     pybpe_specials *made = NULL;
-    if (pybpe_specials_new(&made, &s.list, s.ids, NULL, NULL) == PYBPE_OK) {
+    if (pybpe_specials_new(&made, &s.list, s.ids, NULL, NULL, NULL) == PYBPE_OK) {
         find_all(made, text, n);
     }
     pybpe_specials_free(made);
@@ -85,7 +85,7 @@ void prove_rules(size_t n) {
     any_strings(&s);
     uint8_t *text = any_text(n);
     pybpe_specials *made = NULL;
-    if (pybpe_specials_new_flags(&made, &s.list, s.ids, s.flags, NULL, NULL) == PYBPE_OK) {
+    if (pybpe_specials_new(&made, &s.list, s.ids, s.flags, NULL, NULL) == PYBPE_OK) {
         find_all(made, text, n);
     }
     pybpe_specials_free(made);
@@ -123,7 +123,7 @@ void prove_reader(size_t n) {
     any_strings(&s);
     uint8_t *text = any_text(n);
     pybpe_specials *made = NULL;
-    if (pybpe_specials_new(&made, &s.list, s.ids, NULL, NULL) == PYBPE_OK) {
+    if (pybpe_specials_new(&made, &s.list, s.ids, NULL, NULL, NULL) == PYBPE_OK) {
         special_reader reader = special_reader_start(made, text, n, (size_t)any_between(0, n));
         size_t low = reader.at, until = low;
         for (int answer = SPECIAL_TOUCHES; answer == SPECIAL_TOUCHES;) {
