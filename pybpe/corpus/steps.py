@@ -105,7 +105,7 @@ class Steps:
     dedup_paragraphs: bool
 
     def __post_init__(self) -> None:
-        self.kinds  # noqa: B018  refuses what cannot separate documents, and what is no condition
+        where = self.kinds.where  # refuses what cannot separate documents, and what is no condition
         check_normalizer(self.normalizer)
         instance("filters", self.filters, Filters, "corpus.Filters, such as Filters.gopher()")
         self._check_languages()
@@ -124,6 +124,10 @@ class Steps:
         for step, field in ((near, CLUSTER), (self.languages, LANGUAGE), (self.languages, CONFIDENCE)):
             if step and self.read.text_key == field:
                 raise ArgumentError(f"{field!r} is a field that this call writes: rename the field that holds the text")
+            if step and where is not None and field in where.names:
+                raise ArgumentError(
+                    f"{param(where=self.where)}: {field!r} is a field that this call writes: select in another call"
+                )
 
     def _check_languages(self) -> None:
         known = _detector().LANGUAGES if self.languages else ()

@@ -407,6 +407,29 @@ def test_a_condition_selects_what_pyarrow_selects(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "condition, fields, others",
+    [
+        ("count >= 5 and rows = 1", {"count": 5, "rows": 1}, {"count": 4, "rows": 1}),
+        ("a > 1 and A < 1", {"a": 5, "A": 0}, {"a": 0, "A": 5}),
+        ("fields.a > 3 and a < 5 and f0 = 7", {"fields": {"a": 5}, "a": 1, "f0": 7}, {"fields": {"a": 1}, "a": 5}),
+        ("a.b is not null and a.b.c > 1", {"a": {"b": {"c": 2}}}, {"a": {"b": {"c": 1}}}),
+        ("s > 3 or m.s > 3", {"s": 5.0, "m": {"s": 1.0}}, {"s": float("nan"), "m": {"s": float("nan")}}),
+        ('"x.y" = 1 and x.y = 2', {"x.y": 1, "x": {"y": 2}}, {"x.y": 2, "x": {"y": 1}}),
+    ],
+)
+def test_fields_of_a_condition_have_their_names(
+    tmp_path: Path, condition: str, fields: dict[str, Any], others: dict[str, Any]
+) -> None:
+    pytest.importorskip("duckdb")
+    rows = [{"text": "yes", **fields}, {"text": "no", **others}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    for name in ("a.jsonl", "a.parquet"):
+        clean(tmp_path / name, tmp_path / "out.jsonl", where=condition, force=True)
+        assert [record["text"] for record in records(tmp_path / "out.jsonl")] == ["yes"], name
+
+
+@pytest.mark.parametrize(
     "condition, message",
     [
         ("score > ", "syntax error"),
@@ -418,13 +441,17 @@ def test_a_condition_selects_what_pyarrow_selects(tmp_path: Path) -> None:
         ("score", "is not a condition, but has values of the kind"),
         ("text > 3", "Cannot compare values"),
         ("mixed = 'a'", "the field 'mixed' has values of different kinds"),
+        ("score > 1) UNION (SELECT true", "is more than a condition"),
+        ("score > 0) FROM x WHERE (true", "is more than a condition"),
+        ("score > 0) LIMIT (1", "is more than a condition"),
+        ("pybpe_cluster = 'x'", "a field that this call writes"),
     ],
 )
 def test_what_is_no_condition(tmp_path: Path, condition: str, message: str) -> None:
     pytest.importorskip("duckdb")
     (tmp_path / "a.jsonl").write_text('{"text": "a", "score": 1, "mixed": 1}\n{"text": "b", "mixed": "a"}\n')
     with pytest.raises(Error, match=message):
-        clean(tmp_path / "a.jsonl", tmp_path / "out.jsonl", where=condition)
+        clean(tmp_path / "a.jsonl", tmp_path / "out.jsonl", where=condition, near_dedup=0.8)
     assert not (tmp_path / "out.jsonl").exists()
 
 
