@@ -241,10 +241,10 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
     def _own_left(self) -> Left:
         """Returns what this process has left. Of the parts that a list of states has, it takes its share. A worker of a
         DataLoader does this itself: only it knows its number."""
-        if self._shared:
-            number, count = self._share()
-            self._left, self._shared = Left(tuple(self._shared[number::count]), self._left.epoch), []
-        return self._left
+        if not self._shared:
+            return self._left
+        number, count = self._share()
+        return Left(tuple(self._shared[number::count]), self._left.epoch)
 
     def _share(self) -> tuple[int, int]:
         """Returns the number of this process, and how many there are, with the workers of DataLoaders."""
@@ -278,7 +278,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
 
     def _windows(self) -> Iterator[tuple[Left, Array, Array]]:
         """Yields what is left at the start of each window, its rows, and their order, without those that were taken."""
-        (parts, epoch), share = self._own_left(), self._share()
+        self._left, self._shared = self._own_left(), []
+        (parts, epoch), share = self._left, self._share()
         plan = Plan(self._files, self._kinds, SplitOptions((1,)), self._tok._encoder.cutting)
         plan.task_bytes = min(max(self._files.size // _TASKS, PIECE_BYTES), TASK_BYTES)
         tasks = list(plan.loose_tasks())

@@ -200,6 +200,7 @@ def test_another_number_of_processes_reads_the_rest_exactly_once(
         for rows in processes:
             if states:
                 rows.load_state_dict(states)
+                assert rows.state_dict() == rows.state_dict() and rows._shared  # a look takes nothing
             take(rows, rng.randint(1, 70))
         states = json.loads(json.dumps([rows.state_dict() for rows in processes]))
         rng.shuffle(states)
