@@ -170,7 +170,8 @@ def publish(folder: str, made: Manifest | None = None) -> None:
     would be wrong from then on, and still lists them after a kill."""
     rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
     manifest, names = manifest_name(rows), os.listdir(rows)
-    older = replaced_files(folder, (made or Manifest.load(rows)).tokenizer.get("fingerprint"))
+    new = made or Manifest.load(rows)
+    older = replaced_files(folder, new.tokenizer.get("fingerprint"))
     older = [name for name in older if os.path.lexists(os.path.join(folder, name))]
     if older and made is not None:
         warn(f"{folder}: replacing {counted(len(older), 'file')} of an earlier run, such as {older[-1]}")
@@ -181,7 +182,8 @@ def publish(folder: str, made: Manifest | None = None) -> None:
                 platform.replace_file(os.path.join(folder, name), os.path.join(aside, name))
                 platform.sync_folder(aside)
         platform.sync_folder(folder)
-        for name in set(older) - set(names) - set(FILE_NAMES):
+        # After a kill, some new files are in the folder already, with the names of older ones.
+        for name in set(older) - set(names) - set(new.file_names) - set(FILE_NAMES):
             remove_file(os.path.join(folder, name))
         for some in (set(names) - {manifest}, {manifest}):
             for name in some:

@@ -5,7 +5,8 @@ import gzip
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -568,6 +569,31 @@ def test_a_killed_call_that_would_replace_files_leaves_them_usable(
     binarize("b.txt", "data", force=True)
     binarize("b.txt", "fresh")
     assert content("data") == content("fresh")
+
+
+def test_files_with_equal_names_are_replaced_whole(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed at any rename, the next call ends the replacing, and removes none of the new files."""
+    binarize("a.txt", "fresh", eot="none")
+    replace, number = finished.platform.replace_file, 0
+    while True:
+        number += 1
+        left = iter(range(number))
+
+        def limited(*paths: str, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            replace(*paths)
+
+        binarize("a.txt", "data", force=True)
+        with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+            patch.setattr(finished.platform, "replace_file", limited)
+            binarize("a.txt", "data", eot="none", force=True)
+            break
+        with suppress(pybpe.errors.ArgumentError):  # of another call, as soon as the manifest is put aside
+            binarize("a.txt", "data")
+            continue
+        assert content("data") == content("fresh"), number
+    assert number > 3
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer.bin", "a_val_000000.bin"])
