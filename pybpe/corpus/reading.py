@@ -61,7 +61,7 @@ def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[DocumentBatc
     """Yields a task's documents; with `no_cluster`, without the field CLUSTER of their records."""
     doubted = False
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
-        doubt = None if doubted else piece.doubt()
+        doubt = None if doubted else piece.doubt() or _damaged(piece)
         doubted = doubted or doubt is not None
         texts, lines, kept = _documents(piece, kinds, no_cluster)
         fields: Collection[str] = () if kinds.where is None else kinds.where.names
@@ -72,6 +72,16 @@ def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[DocumentBatc
             others = [text for text, is_kept in zip(texts.list(), kept) if not is_kept]
             texts, lines = (_binding.Strings(list(compress(some.list(), kept))) for some in (texts, lines))
         yield DocumentBatch(texts, lines, piece.size, piece.notes, doubt, _binding.Strings(others), fields)
+
+
+def _damaged(piece: Piece) -> str | None:
+    """Returns the warning about a text in a column that is not UTF-8."""
+    if piece.kind in ("parquet", "arrow"):
+        for text in piece.texts(""):
+            if (at := _binding.utf8_valid(text)) < len(text):
+                told = f"{piece.path}: has a text that is not UTF-8 at its byte {at}"
+                return f"{told}: such bytes become the character U+FFFD"
+    return None
 
 
 def _documents(

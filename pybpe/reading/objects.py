@@ -19,7 +19,7 @@ from typing import Any
 
 from ..arguments import instance, param, shown
 from ..errors import ArgumentError, FormatError
-from .documents import record_line
+from .documents import field_path, record_line
 from .inputs import Inputs, ReadOptions, path_list
 
 OBJECT = "<documents>"  # instead of the name of a file, in manifests and errors
@@ -110,25 +110,34 @@ def lines_of(inputs: Iterable[Any], read: ReadOptions, columns: Collection[str] 
     key, number, lines, size = read.text_key, -1, list[bytes](), 0
     for number, item in enumerate(_rows(inputs, key, columns) if _is_dataset(inputs) else texts_of(inputs)):
         place, is_record = f"inputs: item {number}", isinstance(item, Mapping)
-        fields = {name: item[name] for name in item if columns is None or name in (key, *columns)} if is_record else {}
-        if not is_record or key in item:
-            fields[key] = text = _text(item[key] if is_record else item, place)
+        path = field_path(item, key) if is_record else (key,)
+        if path is not None:
+            wanted = item if columns is None or not is_record else {*item} & {path[0], *columns}
+            fields = {name: item[name] for name in item if name in wanted} if is_record else {}
+            *outer, last = path
+            inner = fields
+            for name in outer:
+                inner[name] = inner = dict(inner[name])
+            inner[last] = text = _text(inner[last] if is_record else item, place)
             if not isinstance(text, (str, type(None))) and not is_record:
                 raise ArgumentError(f"{place} is a {type(item).__name__}, expected a str: {shown(item)}")
             if not isinstance(text, str) and not read.skips:
                 raise FormatError(f"{place}: its text is {shown(text)}, expected a str")
-        elif not read.skips:
-            keys = ", ".join(map(repr, list(item)[:8])) or "none"
-            raise FormatError(
-                f"{place}: has no {key!r}: its keys are {keys}: pass the key of the text in {param('text_key')}"
-            )
+        else:
+            if not read.skips:
+                keys = ", ".join(map(repr, list(item)[:8])) or "none"
+                raise FormatError(
+                    f"{place}: has no {key!r}: its keys are {keys}: pass the key of the text in {param('text_key')}"
+                )
+            fields = dict.fromkeys(item)
         lines.append(record_line(place, fields))
         size += len(lines[-1])
         if size >= _LINES:
             yield b"".join(lines)
             lines, size = [], 0
     if number < 0:
-        raise ArgumentError("inputs has no documents: an iterator that was read before has none left")
+        told = "" if _is_dataset(inputs) else ": an iterator that was read before has none left"
+        raise ArgumentError(f"inputs has no documents{told}")
     yield b"".join(lines)
 
 
@@ -165,12 +174,13 @@ def _arrow_files(dataset: Any) -> list[str]:
     if getattr(dataset, "_indices", table) is not None or _is_transformed(dataset):
         return []
     for blocks in getattr(table, "blocks", [[table]]):
-        for block in blocks:  # of columns. `replays` are the changes since it was a file
-            path = getattr(block, "path", "")
-            if len(blocks) > 1 or getattr(block, "replays", None) != [] or not os.path.isfile(path):
+        for block in blocks:  # of columns. `replays` are the changes since it was a file; one kind keeps the rows
+            path, replays = getattr(block, "path", ""), getattr(block, "replays", [None])
+            changed = any(not replay or replay[0] != "replace_schema_metadata" for replay in replays)
+            if len(blocks) > 1 or changed or not os.path.isfile(path):
                 return []
             files.append(path)
-    return files
+    return files if len(set(files)) == len(files) else []
 
 
 def _rows(dataset: Any, key: str, columns: Collection[str] | None) -> Iterator[dict[str, Any]]:

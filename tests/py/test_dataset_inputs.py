@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import random
 import subprocess
@@ -434,6 +435,18 @@ def test_a_text_that_is_missing_is_skipped_like_a_null(tok: pybpe.Tokenizer, tmp
         made = pybpe.binarize(tok, iter(["a", None, "b", float("nan"), "c"]), tmp_path / "out", **given)
     assert made.skipped == {"records": 5, "skipped": 2, "file": "skipped.jsonl"}
     assert [record["line"] for record in records(tmp_path / "out" / "skipped.jsonl")] == [2, 4]
+
+
+def test_the_text_of_a_record_may_be_in_an_object(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"text_key": "doc.text", "splits": (1,), "min_shard_tokens": 0, "name": "x"}
+    rows = [{"id": number, "doc": {"text": text, "n": 1}} for number, text in enumerate(documents(20))]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = [pybpe.binarize(tok, each, tmp_path / f"{number}", **given).shards
+            for number, each in enumerate((tmp_path / "a.jsonl", rows, iter(rows)))]  # fmt: skip
+    assert made[0] == made[1] == made[2] and made[0]["train"]
+    with pytest.warns(PybpeWarning, match="1 of 21 records"):
+        pybpe.binarize(tok, [*rows, {"id": 1}], tmp_path / "skip", on_error="skip", **given)
+    assert "its keys are 'id'" in records(tmp_path / "skip" / "skipped.jsonl")[0]["reason"]
 
 
 def test_an_error_of_the_object_itself_is_not_changed(tok: pybpe.Tokenizer, tmp_path: Path) -> None:

@@ -148,6 +148,17 @@ def test_other_rows_and_columns_of_a_dataset_are_other_documents(saved: Any, tmp
             pybpe.binarize(small_tokenizer(), wrong, tmp_path / "wrong", **given)
 
 
+def test_a_dataset_of_one_file_and_one_that_is_twice(tmp_path: Path) -> None:
+    datasets.Dataset.from_dict({"text": TEXTS}).save_to_disk(tmp_path / "one")
+    one, given = datasets.load_from_disk(tmp_path / "one"), {"min_shard_tokens": 0, "splits": (1,)}
+    made = pybpe.binarize(small_tokenizer(), one, tmp_path / "a", **given)
+    assert made.inputs[0][0].endswith(".arrow")
+    twice = pybpe.binarize(small_tokenizer(), datasets.concatenate_datasets([one, one]), tmp_path / "b", **given)
+    assert twice.tokens == 2 * made.tokens
+    with pytest.raises(pybpe.errors.ArgumentError, match="inputs has no documents$"):
+        pybpe.binarize(small_tokenizer(), one.select([]), tmp_path / "c", **given)
+
+
 def test_a_corpus_of_a_dataset_keeps_its_columns(saved: Any, tmp_path: Path) -> None:
     for name, rows in {"files": saved, "copy": saved.select(range(61, -1, -1)).select(range(61, -1, -1))}.items():
         pybpe.corpus.clean(rows, tmp_path / f"{name}.jsonl", dedup="exact")

@@ -455,6 +455,13 @@ def test_what_is_no_condition(tmp_path: Path, condition: str, message: str) -> N
     assert not (tmp_path / "out.jsonl").exists()
 
 
+def test_a_text_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    written(tmp_path / "a.parquet", {"text": pyarrow.array([b"a good text", b"caf\xe9 noir"]), "n": [1, 2]})
+    with pytest.warns(PybpeWarning, match="a.parquet: has a text that is not UTF-8 at its byte 3: such bytes become"):
+        clean(tmp_path / "a.parquet", tmp_path / "out.jsonl")
+    assert [record["text"] for record in records(tmp_path / "out.jsonl")] == ["a good text", "caf\ufffd noir"]
+
+
 def test_records_become_columns_of_parquet(tmp_path: Path) -> None:
     """Without a loss, or the call is refused."""
     lines = [
