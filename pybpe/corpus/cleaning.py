@@ -113,7 +113,8 @@ def clean(
         skipped: a file for the list of skipped records, as JSON lines. None is the name of `out` with .skipped.jsonl
             after it.
         memory_limit: approximate bytes of memory for finding duplicates: at least 32 per document with near_dedup,
-            otherwise 4, and 4 per paragraph. None means 1 GiB, or more if needed.
+            otherwise 4, and 4 per paragraph. None means 1 GiB, or more if needed. It also limits the processes: one
+            per 80 MB, or 200 MB for parquet and Arrow.
         workers: the number of processes. None uses all CPUs, or one for a small corpus. The output is the same for any
             number. With an executor, pass the number of its workers. None submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers can read the inputs.

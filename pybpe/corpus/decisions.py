@@ -10,6 +10,7 @@ from .. import _binding
 from .._lazy import Array, numpy
 from ..arguments import param
 from ..errors import ArgumentError
+from ..support.parallel import memory_left
 from ..support.task_results import Result
 from .duplicates import repeated
 from .near_duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters
@@ -63,7 +64,7 @@ class Decisions:
                 f"{param('memory_limit')} must be at least {least} to find duplicates among {count} {what}. Run the"
                 " same again with this limit, and it resumes; or clean parts of the corpus"
             )
-        return limit - count * each
+        return max(memory_left(limit), least) - count * each
 
     def parts(self) -> Iterator[Part]:
         """Yields what happens to the documents of each result."""

@@ -19,13 +19,13 @@ from ..arguments import param
 from ..errors import ArgumentError
 from ..reading.charset import Doubts
 from ..reading.documents import SkippedRecords, headers_if_done, take_notes
-from ..reading.files import Staged
+from ..reading.files import Corpus, Staged
 from ..reading.planning import progress_total
 from ..reading.remote import reads_urls
 from ..reading.workers import Workers
 from ..support import platform
 from ..support.executors import versions
-from ..support.parallel import RunOptions, worker_count
+from ..support.parallel import RunOptions, process_memory, worker_count
 from ..support.progress import Progress
 from ..support.task_results import Order, Result, hashed, results_in, write_results
 from .steps import Steps
@@ -57,7 +57,7 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
         bar = stack.enter_context(
             Progress("cleaning", progress_total(staged.files, steps.read.text_key), "B", run.progress)
         )
-        done = _done(Work(steps), left, hidden, staged.files.size, run, stack)
+        done = _done(Work(steps), left, hidden, staged.files, run, stack)
         for path in (order.path for order in orders):
             if path in unfinished:
                 next(done)
@@ -71,11 +71,14 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
 
 
 def _done(
-    work: Work, orders: Sequence[Order], hidden: str, size: int, run: RunOptions, stack: ExitStack
+    work: Work, orders: Sequence[Order], hidden: str, files: Corpus, run: RunOptions, stack: ExitStack
 ) -> Iterator[None]:
     """Writes the results of each task to its file, in order, and yields after each. Processes that it starts end with
     `stack`."""
     count = min(worker_count(run.workers), len(orders))
+    each = process_memory(run.memory_limit, any(file.has_rows for file in files.singles))
+    if run.memory_limit is not None and run.executor is None:
+        count = min(count, max(1, run.memory_limit // each))
     if not orders or (run.executor is None and count <= 1):
         yield from (None for order in orders if write_results(order.path, work.results(order)))
         return
@@ -88,7 +91,7 @@ def _done(
         ) from None
     if run.executor is None:
         run = RunOptions(count, stack.enter_context(process_pool(count)))
-    yield from Workers(hidden, work.results, size, run).done(orders)
+    yield from Workers(hidden, work.results, files.size, run).done(orders)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -30,8 +30,6 @@ Result = TypeVar("Result")
 
 _Part = tuple[memoryview, memoryview]  # bytes, and 64-bit numbers: text i is data[offsets[i] : offsets[i + 1]]
 
-READER_BYTES = 120 * 10**6  # of memory that pyarrow and its threads take, whatever they read
-
 Select = Callable[[Any], Sequence[bool]]
 
 

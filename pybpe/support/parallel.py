@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from .._lazy import futures
 from ..arguments import by_caller, instance, option, param, whole_number
-from ..errors import ArgumentError, WorkerError
+from ..errors import ArgumentError, WorkerError, note
 from . import platform
 
 
@@ -58,6 +58,24 @@ class RunOptions:
                     f"{param('task_timeout')} needs {by_caller('an executor', '--dask')}: threads of this process"
                     " cannot be given up"
                 )
+
+
+READER_BYTES = 120 * 10**6  # of memory that pyarrow and its threads take, whatever they read
+_OWN_BYTES = 80 * 10**6  # of memory that Python, the libraries and the buffers of one thread take
+
+
+def memory_left(limit: int) -> int:
+    """Returns how much of a memory limit is for data. If the process itself takes nearly all, it is a quarter."""
+    return max(limit - _OWN_BYTES, limit // 4)
+
+
+def process_memory(limit: int | None, has_rows: bool = False) -> int:
+    """Returns the bytes that a process takes for any input, and notes if that exceeds a memory limit. `has_rows` says
+    whether it reads parquet or Arrow."""
+    taken = _OWN_BYTES + (READER_BYTES if has_rows else 0)
+    if limit is not None and limit < taken:
+        note(f"{param('memory_limit')} is exceeded, because pybpe takes about {taken // 10**6} MB for any such input")
+    return taken
 
 
 Item = TypeVar("Item")

@@ -36,7 +36,7 @@ from .manifest import (
 )
 from .token_files import TokenStream, with_marks_first
 
-_BLOCK = 1 << 22  # tokens read at once. Of a longer document, only these are hashed
+_BLOCK = 1 << 20  # tokens read at once. Of a longer document, only these are hashed
 _SAMPLE = 1 << 20  # documents of a folder that are kept, about, to compare it with another as a whole
 
 

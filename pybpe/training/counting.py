@@ -40,11 +40,18 @@ from ..reading.planning import (
     task_fingerprint,
     text_piece,
 )
-from ..reading.rows import READER_BYTES
 from ..reading.sample import Sample
 from ..reading.splits import SplitOptions
 from ..support.output_files import FOLDER, only_writer, remove_folder, remove_others
-from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, run_interruptibly, worker_count
+from ..support.parallel import (
+    READER_BYTES,
+    RunOptions,
+    end_if_unwanted,
+    map_ordered,
+    process_memory,
+    run_interruptibly,
+    worker_count,
+)
 from ..support.platform import machine_memory
 from ..support.progress import Progress
 from ..support.task_results import TASKS, hashed, task_folder, task_path
@@ -168,6 +175,7 @@ def _counted(
         if any(file.path == STDIN for file in files.singles):
             raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
     plan = corpus_plan(files or Corpus(), settings)
+    process_memory(run.memory_limit, any(file.has_rows for file in plan.files.singles))
     total = sample.max_bytes if files is None or not sample.is_all else progress_total(files, settings.read.text_key)
     with ExitStack() as stack:
         with listed_records(settings.read) as records:

@@ -7,7 +7,9 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -20,11 +22,13 @@ from texts import chinese, english
 
 import pybpe
 from pybpe import _binding, corpus
-from pybpe.corpus import cleaning, near_duplicates, work
+from pybpe.corpus import cleaning, near_duplicates, running, work
 from pybpe.corpus.duplicates import repeated
 from pybpe.corpus.measures import characters
 from pybpe.corpus.near_duplicates import PERMUTATIONS, Banding, jaccard, signatures
+from pybpe.reading.files import Corpus
 from pybpe.reading.splits import hash_split
+from pybpe.support.parallel import RunOptions, memory_left
 
 PIECES = st.sampled_from(
     [
@@ -319,3 +323,25 @@ def test_memory_of_one_long_document(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _PEAK]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert int(run.stdout) < 14 * len(text)
+
+
+def test_a_memory_limit_allows_fewer_processes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(running, "process_pool", None)  # a call of it fails
+    monkeypatch.setattr(running, "write_results", lambda *_: True)
+    caplog.set_level("INFO", "pybpe")
+
+    def done(limit: int) -> int:
+        orders: list[Any] = [SimpleNamespace(path="", task=None)] * 2
+        run = RunOptions(2, memory_limit=limit, progress=False)
+        with ExitStack() as stack:
+            no_steps: Any = None
+            return len(list(running._done(work.Work(no_steps), orders, "", Corpus(), run, stack)))
+
+    with pytest.raises(TypeError):
+        done(160 * 10**6)
+    assert not caplog.messages
+    assert done(70 * 10**6) == 2
+    assert memory_left(200 * 10**6) == 120 * 10**6 and memory_left(10**6) == 250_000
+    assert ["memory_limit is exceeded, because pybpe takes about 80 MB for any such input"] == caplog.messages

@@ -166,6 +166,15 @@ def test_reading_takes_no_more_memory(command: str, form: str, files: dict[str, 
     assert growth(*made) < (ARROW_GROWTH if form == "parquet" else GROWTH)
 
 
+@pytest.mark.slow
+def test_mix_stays_below_the_memory_limit(folder: Path) -> None:
+    (folder / "mix.txt").write_text("".join(f"{number} {' '.join(WORDS)}\n" for number in range(1500)))
+    peak_megabytes("binarize", "-t", folder / "tok.json", folder / "mix.txt", "-o", folder / "mix", *QUIET)
+    (folder / "mix.toml").write_text(f"[sources.a]\ndata = '{folder / 'mix'}'\nepochs = 40\n")
+    given = ["-t", folder / "tok.json", "-o", folder / "mixed", "--memory-limit", "120M", "--quiet"]
+    assert peak_megabytes("mix", folder / "mix.toml", *given) <= 115
+
+
 # ------------------------------------------------------------------------------------------------------
 # Corpora of several shapes. The limits leave room for other versions of Python and numpy, but not for what used to go
 # wrong: a buffer of 2 MiB for each small file, or a whole document or all documents in memory.

@@ -36,7 +36,7 @@ from ...support.permutation import scrambled
 from ..token_files import MarksFirst, TokenStream, with_marks_first
 from .recipe import Recipe
 
-_BLOCK = 1 << 22  # tokens or lengths processed at once
+_BLOCK = 1 << 20  # tokens or lengths processed at once
 _BINS = 1 << 16
 _END = 1 << 64  # greater than any key
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd

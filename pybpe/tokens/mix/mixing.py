@@ -13,7 +13,7 @@ from ... import _binding
 from ...arguments import counted, instance, whole_number
 from ...reading.splits import SPLIT_NAMES
 from ...support.output_files import only_writer
-from ...support.parallel import RunOptions
+from ...support.parallel import RunOptions, memory_left, process_memory
 from ...support.task_results import hashed
 from ...tokenizer import Tokenizer
 from ..binarization import described
@@ -63,7 +63,7 @@ def mix(
         sequence_length: amounts are accurate to within this number of tokens. A document that does not fit is left out
             if fewer tokens are missing, and otherwise cut. So no document of up to this many tokens is cut.
         name: the name prefix of the files. None means "mix".
-        memory_limit: the approximate number of bytes that the shuffle may use. None is 1 GiB.
+        memory_limit: the approximate number of bytes that the process may take. None is 1 GiB.
         force: as in `binarize`.
         progress: as in `pybpe.train`.
 
@@ -85,6 +85,7 @@ def mix(
         seed = whole_number("seed", seed, None)
     if memory_limit is not None:
         memory_limit = whole_number("memory_limit", memory_limit, LEAST_MEMORY)
+        process_memory(memory_limit)
     given, folder = load_recipe(recipe).with_seed(seed), _binding.path_text(out)
     sources = open_sources(given.sources, tok, folder)
     tok = with_mark_of(tok, *sources)
@@ -127,7 +128,7 @@ def _mixed(
         sections,
         recipe.seed,
         layout.output.dtype,
-        run.memory_limit or DEFAULT_MEMORY,
+        memory_left(run.memory_limit or DEFAULT_MEMORY),
     )
     mixture = _mixture(recipe, sources, asked, drawn)
     settings = {**known.settings, "mixture": mixture}

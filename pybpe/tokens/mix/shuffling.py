@@ -93,7 +93,7 @@ class Shuffle:
     def is_direct(self) -> bool:
         """Whether no buckets are needed."""
         tokens = sum(found.tokens for splits in self.documents for found in splits if found is not None)
-        return set(self.buckets) == {1} and tokens * ID_BYTES[self.dtype] <= self.memory // 2
+        return set(self.buckets) == {1} and tokens * ID_BYTES[self.dtype] <= self.memory // 4  # a copy of them follows
 
     def has_buckets(self) -> bool:
         """Returns whether the buckets are there, as far as their sizes tell."""
@@ -126,6 +126,7 @@ class Shuffle:
                 size = text_length(self.tok, ids)
                 yield Encoded([Segment(section.split, ids, documents, size, end == ordered.tokens)], len(ids))
             yield Encoded([], 0, True)
+            del ordered  # two buckets at once may not fit
 
     def _numbered(self) -> Iterator[tuple[ShuffledSplit, range]]:
         """Yields the sections with the numbers of their buckets."""
