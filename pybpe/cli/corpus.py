@@ -143,6 +143,9 @@ def _scorer(text: str) -> tuple[str, Any, float]:
 
 
 def _run(args: argparse.Namespace) -> None:
+    from ..corpus.output import check_outside
+
+    check_outside(args.output, report=args.report)
     pii = args.scrub_pii
     with named_output(args, ".jsonl") if args.output == "-" else nullcontext(args.output) as out:
         found = call(

@@ -29,7 +29,7 @@ from ..support.task_results import Order, Result, task_folder, task_path
 from .decisions import NO_PARAGRAPHS, REASONS, Decisions, Part
 from .duplicates import without_paragraphs
 from .filters import Filters
-from .output import Target
+from .output import Target, check_outside
 from .pii import KINDS
 from .reading import json_line, plan_tasks, text_of
 from .report import Report, Tally
@@ -100,7 +100,8 @@ def clean(
         keep_near: keep near duplicates too, with their "pybpe_cluster".
         dedup_paragraphs: of identical paragraphs of at least 30 bytes, keep only the first in the corpus.
         format: the format of the files in a folder: "jsonl.zst" (the default), "jsonl.gz", "jsonl" or "parquet".
-        shard_bytes: the size at which a file in a folder ends. None means 256 MB.
+        shard_bytes: the size at which a file in a folder ends: for parquet, after the group of rows that reaches it. A
+            group has about this many bytes of lines, at most 64 MiB. None means 256 MB.
         documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
             lines), "line", or "jsonl" (JSON lines, whatever the file's name).
         text_key: the field of a JSON record, or the column, that holds the text. "doc.text" is the field "text" of an
@@ -154,8 +155,10 @@ def clean(
     if steps.read.skips and steps.read.skipped is None and not force:
         check_list(list_path)
     check_paths({"out": [target.path], "skipped": [list_path]})
+    check_outside(target.path, skipped=steps.read.skipped)
     with target.only_writer():
-        staged = stage(given, target.home, steps.read, [target.path, list_path], columns=None)
+        outputs = [target.path, list_path, *target.replaced()]
+        staged = stage(given, target.home, steps.read, outputs, columns=None)
         real = os.path.realpath(target.path)
         folders = given if isinstance(given, list) else []
         inside = next((each for each in folders if real.startswith(os.path.join(os.path.realpath(each), ""))), None)
@@ -172,10 +175,13 @@ def clean(
         tally = Tally()
         try:
             results = run_tasks(steps, orders, staged, target.hidden, run)
-            headers = [result.header() for result in results]
-            if not any(header["tally"]["documents"].get("in") for header in headers):
+            any_read, names = False, set[str]()
+            for header in map(Result.header, results):  # together, they may not fit in memory
+                any_read |= bool(header["tally"]["documents"].get("in"))
+                names.update(header["fields"])
+            if not any_read:
                 check_has_text(staged.files, "documents to write")
-            steps.check_fields({name for header in headers for name in header["fields"]})
+            steps.check_fields(names)
             decisions = Decisions(steps, results, run.memory_limit)
             if steps.read.skips:
                 found = _write_list(list_path, target.hidden, results, staged.names)

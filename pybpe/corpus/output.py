@@ -41,7 +41,8 @@ from ..support.replacing import differences
 SHARD_BYTES = 256 * 10**6
 FORMATS = ("jsonl.zst", "jsonl.gz", "jsonl", "parquet")
 _SAMPLED = 1 << 16  # bytes
-_GROUP_BYTES = 1 << 26  # of lines in a row group
+_GROUP_BYTES = 1 << 26  # of lines in a row group, unless a file ends sooner
+_MOST_FILES = 10**6  # in a folder: a longer number would sort before shorter ones, and readers sort names
 _LONG = re.compile(rb"[\[:,]\s*-?\d{16}")  # an integer that Arrow's parser might read as a float
 
 
@@ -107,7 +108,9 @@ class Target(NamedTuple):
         if not self.shard_bytes:
             yield os.path.basename(output_file(self.path))
             return
-        yield from (f"part-{number:06d}.{self.format}" for number in range(10**6))
+        yield from (f"part-{number:06d}.{self.format}" for number in range(_MOST_FILES))
+        told = f"would need more than {_MOST_FILES} files: raise {param('shard_bytes')}, and the call resumes"
+        raise ArgumentError(f"{self.path}: {told}")
 
     @contextmanager
     def only_writer(self) -> Iterator[None]:
@@ -124,6 +127,10 @@ class Target(NamedTuple):
 
     # ------------------------------------------------------------------------------------------------
     # What is there
+
+    def replaced(self) -> list[str]:
+        """Returns the paths of the files that this call would replace."""
+        return [os.path.join(self.folder, name) for name in self._there()]
 
     def made(self, call: str, asked: dict[str, Any], repeats: bool, list_path: str) -> dict[str, Any] | None:
         """Returns the record of the output if an equal call has made it, or None if this call has to do the work.
@@ -182,11 +189,11 @@ class Target(NamedTuple):
         remove_folder(new)
         make_folder(new)
         schema = _schema(self.path, parts()) if self.format == "parquet" else None
-        lines, files = iter(parts()), dict[str, Any]()
+        lines, files = (some for some in parts() if memoryview(some).nbytes), dict[str, Any]()
         some, limit = next(lines, None), self.shard_bytes or float("inf")
         for name in self.names():
             with _binding.Output(os.path.join(new, name)) as output:
-                write, end = _writer(self.format, name, output, schema)
+                write, end = _writer(self, output, schema)
                 size = 0
                 while some is not None and size < limit:
                     size, some = write(some), next(lines, None)
@@ -217,6 +224,14 @@ class Target(NamedTuple):
         shutil.rmtree(parts)
 
 
+def check_outside(folder: str, **others: str | None) -> None:
+    """Raises ArgumentError if another file that a call writes, by its parameter, is in the folder of the output: the
+    next call would refuse the folder, because programs read all of its files."""
+    for name, path in others.items():
+        if path is not None and os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), "")):
+            raise ArgumentError(f"{path}: {param(name)} must not be in the output folder, {folder}: choose another")
+
+
 def _sample(path: str) -> list[object] | None:
     """Returns the size of a file, and a hash of parts of it; None if there is no file."""
     with suppress(FileNotFoundError), file_errors(path, "cannot be read"):
@@ -230,16 +245,16 @@ def _sample(path: str) -> list[object] | None:
 
 
 def _writer(
-    format: str, path: str, output: _binding.Output, schema: Any
+    target: Target, output: _binding.Output, schema: Any
 ) -> tuple[Callable[[_binding.Data], int], Callable[[], None]]:
     """Returns write(lines), which returns the number of bytes in the file so far, and end()."""
-    if format == "parquet":
-        return _parquet_writer(path, output, schema)
+    if target.format == "parquet":
+        return _parquet_writer(target, output, schema)
     size, compressor = 0, None
-    if format == "jsonl.gz":
+    if target.format == "jsonl.gz":
         compressor = zlib.compressobj(wbits=31)  # a gzip header without a timestamp: equal texts give equal bytes
-    elif format == "jsonl.zst":
-        compressor = zstd_module(path).ZstdCompressor()
+    elif target.format == "jsonl.zst":
+        compressor = zstd_module(target.path).ZstdCompressor()
 
     def write(lines: _binding.Data) -> int:
         nonlocal size
@@ -252,20 +267,21 @@ def _writer(
 
 
 def _parquet_writer(
-    path: str, output: _binding.Output, schema: Any
+    target: Target, output: _binding.Output, schema: Any
 ) -> tuple[Callable[[_binding.Data], int], Callable[[], None]]:
     import pyarrow
     from pyarrow import parquet
 
     sink = _Sink(output)
     writer = parquet.ParquetWriter(pyarrow.PythonFile(sink, "w"), schema, compression="zstd")
-    waiting: list[bytes] = []
+    waiting, group_bytes = list[bytes](), min(_GROUP_BYTES, target.shard_bytes or _GROUP_BYTES)
 
     def write(lines: _binding.Data, is_last: bool = False) -> int:
         waiting.append(bytes(lines))
-        if is_last or sum(map(len, waiting)) >= _GROUP_BYTES:
-            if table := _table(path, b"".join(waiting), schema):
-                writer.write_table(table)
+        if is_last or sum(map(len, waiting)) >= group_bytes:
+            if table := _table(target.path, b"".join(waiting), schema):
+                with _fitting(target.path):
+                    writer.write_table(table)
             waiting.clear()
         return sink.size
 
@@ -298,14 +314,14 @@ class _Sink(io.RawIOBase):
 def _schema(path: str, parts: Iterable[_binding.Data]) -> Any:
     """Returns the columns of records. Numbers are 64-bit integers or floats."""
     import pyarrow
+    from pyarrow import parquet
 
     found = pyarrow.schema([])
-    for lines in parts:
-        table = _table(path, bytes(lines))
-        try:
+    with _fitting(path):
+        for lines in parts:
+            table = _table(path, bytes(lines))
             found = pyarrow.unify_schemas([found, table.schema], promote_options="permissive")
-        except pyarrow.ArrowException as error:
-            raise _mixed(path, error) from None
+        parquet.ParquetWriter(io.BytesIO(), found).close()  # which refuses objects that have no fields
     return found
 
 
@@ -316,7 +332,7 @@ def _table(path: str, lines: bytes, schema: Any = None) -> Any:
 
     if not lines:
         return (schema or pyarrow.schema([])).empty_table()
-    try:
+    with _fitting(path):
         if _LONG.search(lines) is None:
             with suppress(pyarrow.ArrowException):  # Python reads more, such as escapes of lone surrogates
                 read = arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
@@ -330,8 +346,6 @@ def _table(path: str, lines: bytes, schema: Any = None) -> Any:
         rows = [json.loads(line) for line in lines.split(b"\n") if line]
         kind = None if schema is None else pyarrow.struct(list(schema))
         return pyarrow.Table.from_struct_array(pyarrow.array(rows, kind))
-    except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        raise _mixed(path, error) from None
 
 
 def _without_times(kind: Any) -> Any:
@@ -346,6 +360,13 @@ def _without_times(kind: Any) -> Any:
     return kind
 
 
-def _mixed(path: str, error: Exception) -> FormatError:
-    told = "the records do not fit in columns of parquet"
-    return FormatError(f"{path}: {told} ({' '.join(str(error).split())[:200]}): choose JSON lines")
+@contextmanager
+def _fitting(path: str) -> Iterator[None]:
+    """Raises FormatError if the block cannot turn records into columns."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        told = f"the records do not fit in columns of parquet ({' '.join(str(error).split())[:200]})"
+        raise FormatError(f"{path}: {told}: choose JSON lines") from None

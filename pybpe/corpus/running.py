@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from importlib import import_module
 from multiprocessing.context import BaseContext
 
 from ..arguments import param
@@ -36,13 +37,14 @@ _RESULTS = 8  # the version of what tasks return: results of another version are
 
 def fingerprint_of(steps: Steps) -> str:
     """Returns a hash of everything that the results of tasks depend on, except the inputs: the versions of the Unicode
-    tables too, as the steps use the tables of Python and of `regex`."""
+    tables too, as the steps use the tables of Python and of `regex`, and of what evaluates `where`."""
     scorers = [
         (s.name, s.function.__module__, getattr(s.function, "__qualname__", ""), s.max_score) for s in steps.scorers
     ]
     # A task where nothing was skipped is the same with on_error="skip"; keep_near is applied to the results.
     rest = replace(steps, scorers=(), keep_near=False, read=replace(steps.read, on_error="stop", skipped=None))
-    return hashed(_RESULTS, versions(), rest, scorers)
+    evaluators = [import_module(name).__version__ for name in ("duckdb", "pyarrow") if steps.where is not None]
+    return hashed(_RESULTS, versions(), rest, scorers, *evaluators)
 
 
 def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str, run: RunOptions) -> list[Result]:

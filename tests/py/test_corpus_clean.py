@@ -1,6 +1,7 @@
 """clean: keeps the correct documents in order, with the same result for any number of workers, any executor, and after
 a kill; its report and page."""
 
+import gc
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -414,6 +416,100 @@ def test_a_folder_of_several_files(web: Path, monkeypatch: pytest.MonkeyPatch) -
     clean(web, web.with_name("c"), **GIVEN, **{**more, "shard_bytes": 30_000})
     files = [{path.name: path.read_bytes() for path in web.with_name(name).glob("part-*")} for name in "bc"]
     assert files[0] == files[1]
+
+
+def test_a_folder_never_replaces_its_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "in.jsonl", documents(50))
+    more: Any = {"format": "jsonl", "shard_bytes": 5000, "force": True}
+    clean("in.jsonl", "out", **more)
+    before = content(tmp_path / "out")
+    os.symlink("out/part-000000.jsonl", "link.jsonl")
+    for inputs in ("out/part-000000.jsonl", ["in.jsonl", "out/*.jsonl"], "out", "link.jsonl"):
+        with pytest.raises(ArgumentError, match="the output would replace the input"):
+            clean(inputs, "out", **more)
+    with pytest.raises(ArgumentError, match="no files found except pybpe's own"):
+        clean("o[u]t", "out", **more)
+    assert content(tmp_path / "out") == before
+
+
+def test_a_folder_has_no_other_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next call would refuse it."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "in.jsonl", ["text"])
+    with pytest.raises(ArgumentError, match="out/list.jsonl: skipped must not be in the output folder, out"):
+        clean("in.jsonl", "out", on_error="skip", skipped="out/list.jsonl")
+    for option in ("--report out/report.html", "--on-error skip --skipped out/list.jsonl"):
+        flag = option.split()[-2]
+        assert f"{flag} must not be in the output folder" in refusal(f"corpus in.jsonl -o out {option}")
+    assert not list(tmp_path.glob("out/*"))
+
+
+def test_parquet_refuses_objects_without_fields(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "in.jsonl").write_text('{"text": "one", "meta": {}}\n')
+    with pytest.raises(pybpe.errors.FormatError, match="o.parquet: the records do not fit.*'meta'.*choose JSON lines"):
+        clean(tmp_path / "in.jsonl", tmp_path / "o.parquet")
+    with (tmp_path / "in.jsonl").open("a") as stream:
+        stream.write('{"text": "two", "meta": {"x": 1}}\n')
+    assert clean(tmp_path / "in.jsonl", tmp_path / "o.parquet").documents_out == 2
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_no_file_of_a_folder_is_empty(tmp_path: Path, small_tasks: None, form: str) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    texts = ["long enough " * 100 if i < 40 or 60 < i < 90 else "x" * 1000 for i in range(200)]
+    write(tmp_path / "in.jsonl", texts)
+    more: Any = {"format": form, "shard_bytes": 1, "filters": Filters(min_words=5)}
+    clean(tmp_path / "in.jsonl", tmp_path / "out", **more)
+    files = sorted((tmp_path / "out").glob("part-*"))
+    clean(files, tmp_path / "whole.jsonl")
+    assert len(records(tmp_path / "whole.jsonl")) == 69 and len(files) > 3
+    for number, path in enumerate(files):
+        assert clean(path, tmp_path / f"{number}.jsonl").documents_out
+    with pytest.warns(PybpeWarning, match="is empty, because no document was kept"):
+        clean(tmp_path / "in.jsonl", tmp_path / "none", **{**more, "filters": Filters(min_words=500)})
+    assert len(list((tmp_path / "none").glob("part-*"))) == 1
+
+
+def test_too_many_files_are_refused(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The documents that were left were lost."""
+    more: Any = {"format": "jsonl", "shard_bytes": 1, "workers": 1}
+    monkeypatch.setattr(output, "_MOST_FILES", 2)
+    with pytest.raises(ArgumentError, match="out: would need more than 2 files: raise shard_bytes"):
+        clean(web, web.with_name("out"), **more)
+    clean(web, web.with_name("out"), **{**more, "shard_bytes": 10**6})
+    assert len(records(web.with_name("out") / "part-000000.jsonl")) == 302
+
+
+def test_parquet_files_end_at_their_size(web: Path) -> None:
+    pytest.importorskip("pyarrow")
+    clean(web, web.with_name("out"), format="parquet", shard_bytes=20_000)
+    assert len(list(web.with_name("out").glob("part-*"))) > 1
+
+
+def test_headers_are_read_one_at_a_time(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        found = [it for it in gc.get_objects() if isinstance(it, dict) and {"tally", "fields", "sections"} <= it.keys()]
+        alive.append(len(found))
+        return decisions.Decisions(*given)
+
+    monkeypatch.setattr(cleaning, "Decisions", counted)
+    cleaned(web, "out.jsonl", workers=1)
+    assert alive[0] <= 2
+
+
+def test_results_depend_on_what_evaluates_a_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    write(tmp_path / "in.jsonl", ["text"])
+    for condition, changes in ((None, False), ("id == 0", True)):
+        clean(tmp_path / "in.jsonl", tmp_path / "out.jsonl", where=condition, force=True)
+        monkeypatch.setattr(duckdb, "__version__", f"another than {duckdb.__version__}")
+        with pytest.raises(ArgumentError, match="was not made by this call") if changes else nullcontext():
+            clean(tmp_path / "in.jsonl", tmp_path / "out.jsonl", where=condition)
 
 
 def interrupted(*_: object) -> None:
