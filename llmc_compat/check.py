@@ -24,6 +24,7 @@ from pybpe import Tokenizer, _binding
 from pybpe._lazy import numpy
 from pybpe.errors import ArgumentError, Error, FileError
 from pybpe.reading.streams import Snapshot, file_sha256, open_input
+from pybpe.support.output_files import FOLDER
 from pybpe.tokens.manifest import FILE_NAME as MANIFEST_NAME
 from pybpe.tokens.manifest import Manifest, ShardRecord
 from pybpe.tokens.pack.rows import row_fault
@@ -152,6 +153,9 @@ def _walk(folder: str, names: dict[str, str], folders: list[str]) -> Iterator[st
     """Yields all names in a folder, except folders. Links to folders are followed; each folder is visited once."""
     visited = {os.path.realpath(folder)}
     for place, inner, entries in os.walk(folder, followlinks=True):
+        if os.path.basename(place) == FOLDER:  # of unfinished work, which nobody reads
+            inner.clear()
+            continue
         folders.append(place)
         names[place] = "a folder"
         yield from (os.path.join(place, name) for name in sorted(entries))

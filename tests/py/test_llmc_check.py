@@ -153,6 +153,8 @@ def test_what_is_not_llm_cs_is_no_fault(work: Path) -> None:
     pybpe.binarize(
         pybpe.Tokenizer.from_file(work / TOKENIZER), work / "notes.txt", work / "npy", format="npy", splits=(1,)
     )
+    (work / ".pybpe-unfinished").mkdir(exist_ok=True)  # of a workspace that was killed
+    (work / ".pybpe-unfinished" / "gpt2_124M.bin").write_bytes(struct.pack("<2i", 20240326, 3))
     os.mkfifo(work / "pipe")  # opening it would wait forever
     assert check([work])[1] == []
 
