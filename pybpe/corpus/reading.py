@@ -16,16 +16,18 @@ from typing import Any, NamedTuple
 from .. import _binding
 from ..arguments import utf8
 from ..errors import FormatError
-from ..reading.documents import CLUSTER, Kinds, RecordNotes, field_path, json_value, record_line, records
+from ..reading.documents import CLUSTER, RECORDS, Kinds, RecordNotes, field_path, json_value, record_line, records
 from ..reading.files import Corpus, Staged
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, add_documents, lent_divider, pieces_of, task_fingerprint
+from ..reading.rows import Texts
 from ..reading.splits import SplitOptions
 
 _ONE_SPLIT = (1.0,)
 _LEAST_TASK = 1 << 20
 _LEAST_TASKS = 64  # a task takes seconds, and progress is reported per task
 _DECODE = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode  # numbers may have any length
+_REPLACEMENT = "\ufffd".encode()
 _BETWEEN = re.compile(r"[ \t\r\n,:]*")
 
 
@@ -61,9 +63,10 @@ def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[DocumentBatc
     """Yields a task's documents; with `no_cluster`, without the field CLUSTER of their records."""
     doubted = False
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
-        doubt = None if doubted else piece.doubt() or _damaged(piece)
-        doubted = doubted or doubt is not None
+        doubt = None if doubted else piece.doubt()
         texts, lines, kept = _documents(piece, kinds, no_cluster)
+        doubt = doubt if doubted else doubt or _damaged(piece, texts)
+        doubted = doubted or doubt is not None
         fields: Collection[str] = () if kinds.where is None else kinds.where.names
         if kinds.where is not None and kept is None:
             kept, fields = kinds.where.of_records(map(json.loads, lines.list()))
@@ -74,10 +77,10 @@ def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[DocumentBatc
         yield DocumentBatch(texts, lines, piece.size, piece.notes, doubt, _binding.Strings(others), fields)
 
 
-def _damaged(piece: Piece) -> str | None:
-    """Returns the warning about a text in a column that is not UTF-8."""
-    if piece.kind in ("parquet", "arrow"):
-        for text in piece.texts(""):
+def _damaged(piece: Piece, texts: _binding.Strings) -> str | None:
+    """Returns the warning about a text in a column that is not UTF-8. `texts` are the texts of the piece in UTF-8."""
+    if isinstance(piece.data, Texts) and piece.kind in RECORDS and _REPLACEMENT in bytes(texts.data):
+        for text in piece.data:
             if (at := _binding.utf8_valid(text)) < len(text):
                 told = f"{piece.path}: has a text that is not UTF-8 at its byte {at}"
                 return f"{told}: such bytes become the character U+FFFD"

@@ -16,7 +16,7 @@ from ..reading.documents import CLUSTER, Kinds
 from ..reading.inputs import ReadOptions
 from .filters import Filters
 from .pii import check_kinds
-from .where import Where
+from .where import where_of
 
 DEDUP = ("exact", "normalized")
 LANGUAGE, CONFIDENCE = "pybpe_language", "pybpe_language_confidence"  # the fields that records get
@@ -143,12 +143,12 @@ class Steps:
     @property
     def kinds(self) -> Kinds:
         """How documents are separated, and which rows are selected."""
-        where = None if self.where is None else Where(self.where)
+        where = None if self.where is None else where_of(self.where)
         return Kinds(self.read, END_OF_TEXT, columns=None, where=where)
 
     def check_fields(self, found: Collection[str]) -> None:
         """Raises ArgumentError unless some record has each of the fields that the condition names."""
-        for name in Where(self.where).names if self.where is not None else ():
+        for name in where_of(self.where).names if self.where is not None else ():
             if name not in found:
                 raise ArgumentError(f"{param(where=self.where)}: no record has the field {name!r}")
 

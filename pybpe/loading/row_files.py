@@ -47,6 +47,7 @@ class PackedRows:
 
     Args:
         folder: a folder that `pack` wrote with columns.
+        manifest: its manifest.
         split: the split of the folder.
         sequence_length: the tokens of a row.
         columns: some of MORE.
@@ -56,8 +57,9 @@ class PackedRows:
             missing or damaged.
     """
 
-    def __init__(self, folder: str, split: str, sequence_length: int, columns: Sequence[str]) -> None:
-        manifest = Manifest.load(folder)
+    def __init__(
+        self, folder: str, manifest: Manifest, split: str, sequence_length: int, columns: Sequence[str]
+    ) -> None:
         packing = manifest.packing
         assert packing is not None
         self.sequence_length = self.stride = int(packing["sequence_length"])
@@ -152,7 +154,7 @@ def packed_rows(source: Any, split: str, sequence_length: int, columns: Sequence
         check_finished(folder)
         manifest = Manifest.load(folder)
         if manifest.packing is not None and manifest.settings.get("format") != LLMC.name:
-            return PackedRows(folder, split, sequence_length, columns)
+            return PackedRows(folder, manifest, split, sequence_length, columns)
     if columns:
         told = "only rows have them: pass a folder that `pybpe pack --format npy` (parquet, webdataset) wrote"
         raise ArgumentError(f"{param('columns')}: {told}, not {shown(source)}")

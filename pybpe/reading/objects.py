@@ -168,8 +168,8 @@ def _is_transformed(dataset: Any) -> bool:
 
 
 def _arrow_files(dataset: Any) -> list[str]:
-    """Returns the Arrow files of this machine that hold exactly a dataset, in order. None if it is anything else, such
-    as some rows of a file, rows in another order, or columns with other names."""
+    """Returns the Arrow files of this machine that hold exactly a dataset, in order. Returns none for anything else:
+    some rows of a file, rows in another order, columns with other names."""
     table, files = getattr(dataset, "data", None), list[str]()
     if getattr(dataset, "_indices", table) is not None or _is_transformed(dataset):
         return []
