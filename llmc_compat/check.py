@@ -1,8 +1,8 @@
 """Checks whether llm.c would train on files: finds faults, their effect on llm.c, and the remedy.
 
 llm.c checks little. On other bad files it aborts, overflows or trains on nonsense. `check` reads tokenizers, shards,
-checkpoints and eval files as llm.c would, by themselves and against each other, and the names that are compiled into
-llm.c. It finds the files, reads the facts of each, and gives them to the table of all faults, in check_rules.py.
+checkpoints and eval files as llm.c would, by themselves and against one another, and the names that are compiled into
+llm.c. It finds the files, reads their facts, and gives them to the table of all faults, in check_rules.py.
 docs/llmc-check.md lists the faults with llm.c's source lines.
 """
 
@@ -130,8 +130,9 @@ FoundFiles = tuple[Files, dict[str, str], list[str]]
 
 
 def find_files(paths: Iterable[str], faults: list[Fault]) -> FoundFiles:
-    """Finds llm.c's files among the paths, and in folders. Returns each file once, however many links lead to it, every
-    name, with what is there, such as "a token shard" or "a folder", and the given folders, and those found in them."""
+    """Finds llm.c's files among the paths, and in folders. Returns every file once, however many links lead to it,
+    every name, with what is there, such as "a token shard" or "a folder", and the given folders, and those found in
+    them."""
     files, names, folders = Files(), dict[str, str](), list[str]()
     kinds: dict[str, str] = {}  # by real path
     for path in paths:
@@ -150,7 +151,7 @@ def find_files(paths: Iterable[str], faults: list[Fault]) -> FoundFiles:
 
 
 def _walk(folder: str, names: dict[str, str], folders: list[str]) -> Iterator[str]:
-    """Yields all names in a folder, except folders. Links to folders are followed; each folder is visited once."""
+    """Yields all names in a folder, except folders. Links to folders are followed; no folder is visited twice."""
     visited = {os.path.realpath(folder)}
     for place, inner, entries in os.walk(folder, followlinks=True):
         if os.path.basename(place) == FOLDER:  # of unfinished work, which nobody reads
@@ -326,7 +327,8 @@ class FoundFacts:
         self.roots = [path for path, is_root in zip(self.folders, has) if is_root]
 
     def parts(self) -> Iterator[FoundFacts]:
-        """Yields what belongs together: everything, or, if llm.c is started in several folders, the files of each."""
+        """Yields groups of files that belong together: all files, or, if llm.c is started in several folders, one group
+        per folder."""
 
         def owner(path: str) -> str:
             return max((root for root in self.roots if path.startswith(os.path.join(root, ""))), key=len, default="")
@@ -350,7 +352,7 @@ _NUMBERED = re.compile(r"(.*?)\d+\.bin", re.DOTALL)
 
 
 def subjects(whole: FoundFacts) -> Subjects:
-    """Yields the kind, the path and the facts of each subject."""
+    """Yields the kind, the path and the facts of every subject."""
     known = _known_splits(whole)
     yield from _files(whole)
     for part in whole.parts():
@@ -454,7 +456,7 @@ def _places(whole: FoundFacts) -> Subjects:
 
 
 def _known_splits(whole: FoundFacts) -> dict[str, str]:
-    """Returns the split of each shard that a manifest lists, and of copies of it, by real path."""
+    """Returns the splits of the shards that manifests list, and of copies of them, by real path."""
     records = [
         (split, each, os.path.realpath(path)) for made in whole.manifests for split, each, path in _records(made)
     ]

@@ -132,8 +132,8 @@ class Sizes:
 
 
 class StoredTensor(NamedTuple):
-    """A tensor of another program, which stores each layer by itself: its name and shape there, and the tensor and rows
-    of llm.c's file that hold it."""
+    """A tensor of another program, which stores every layer by itself: its name and shape there, and the tensor and
+    rows of llm.c's file that hold it."""
 
     name: str
     shape: tuple[int, ...]

@@ -327,7 +327,7 @@ def write_safetensors(
 
 
 class SafetensorsFile:
-    """An open file of weights: `entries` by name, and each tensor, read on demand. A context manager. FormatError says
+    """An open file of weights: `entries` by name, and the tensors, read on demand. A context manager. FormatError says
     which tensor of the header is damaged, or does not match the file's size."""
 
     def __init__(self, path: _binding.PathLike) -> None:

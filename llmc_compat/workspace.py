@@ -269,7 +269,7 @@ def _makefile(workspace: Workspace, name: str) -> bytes:
 
 
 def _programs() -> dict[str, bytes]:
-    """Returns the content of each file of the programs."""
+    """Returns the contents of the programs' files, by name."""
     here, contents = Path(__file__).parent, dict[str, bytes]()
     for folder, place in ((here / PROGRAMS, PROGRAMS), (here / "include", f"{PROGRAMS}/include")):
         for path in sorted(folder.rglob("*.[ch]")):

@@ -77,8 +77,8 @@ if hasattr(os, "register_at_fork") and hasattr(_bootstrap, "_module_locks"):
 def lazy(
     package: str, names: Mapping[str, str], modules: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Returns `__getattr__` and `__dir__` of a package: `names` has the names of each module that are the package's
-    too, separated by spaces. `modules` are public themselves."""
+    """Returns `__getattr__` and `__dir__` of a package: `names` maps modules to the names in them that are the
+    package's too, separated by spaces. `modules` are public themselves."""
     homes = {name: module for module, some in names.items() for name in some.split()}
 
     def get(name: str) -> Any:

@@ -1,5 +1,5 @@
 """Checks the arguments that callers pass. A value of the wrong type raises a one-line error that names the argument,
-instead of an error deep inside the package. A message names it with `param`, so that Python and the command line each
+instead of an error deep inside the package. A message names it with `param`, so that Python and the command line can
 say it in their own words."""
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def get_encoding(name: str) -> Tokenizer:
 
     The vocabulary comes from tiktoken's cache: the folder that TIKTOKEN_CACHE_DIR names, or "data-gym-cache" in the
     folder of temporary files. If it is not there, pybpe downloads it from OpenAI's server, as tiktoken does, and puts
-    it there. Its SHA-256 is checked each time.
+    it there. Its SHA-256 is always checked.
 
     Raises:
         ArgumentError: there is no encoding with this name.

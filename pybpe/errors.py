@@ -1,6 +1,6 @@
 """The exceptions that pybpe raises on purpose.
 
-Each derives from `Error` and from the built-in exception it resembles, so both `except pybpe.Error` and an existing
+They derive from `Error` and from the built-in exceptions they resemble, so both `except pybpe.Error` and an existing
 `except ValueError` or `except OSError` catch it. The message is one line: what was wrong, where, and what to do.
 """
 

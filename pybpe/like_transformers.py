@@ -47,7 +47,7 @@ class _Made(NamedTuple):
     def encode(
         self, texts: Sequence[bytes], add_special_tokens: bool, most: int | None, cuts_left: bool, arrays: bool
     ) -> list[Any] | None:
-        """Returns the ids of each text with the template's ids: `most` of them, from one end of the text. They are
+        """Returns the texts' ids with the template's ids: `most` of them, from one end of the text. They are
         lists, or arrays. None if there is no room for a text, or no tokenizer."""
         if self.tokenizer is None:
             return None
@@ -67,7 +67,7 @@ class _Made(NamedTuple):
 
 
 def _arrays(tokenizer: Tokenizer, texts: Sequence[bytes]) -> list[Array]:
-    """Returns the ids of each text."""
+    """Returns the ids of every text."""
     ids, row_offsets = tokenizer.encode_batch_to_numpy(texts)
     places = row_offsets.tolist()
     return [ids[start:end] for start, end in zip(places, places[1:])]
@@ -139,7 +139,7 @@ def _is_set(value: Any) -> bool:
 
 
 def _padded(rows: list[list[int]], width: int, pad: int, on_left: bool) -> tuple[list[list[int]], list[list[int]]]:
-    """Returns rows of ids filled up to a width, and for each id 1, or 0 if it is padding."""
+    """Returns rows of ids filled up to a width, and rows that have 1 for an id and 0 for padding."""
     fill, mask = [width - len(row) for row in rows], [[1] * len(row) for row in rows]
     if on_left:
         return [[pad] * n + row for n, row in zip(fill, rows)], [[0] * n + row for n, row in zip(fill, mask)]
@@ -157,7 +157,7 @@ def _padded_arrays(rows: list[Array], width: int, pad: int, on_left: bool) -> tu
 
 
 class _Encodings(Sequence[Any]):
-    """The tokenizers.Encoding of each text of a call, which transformers computes when one is needed."""
+    """The tokenizers.Encoding of every text of a call, which transformers computes when one is needed."""
 
     def __init__(self, count: int, compute: Callable[[], Any]) -> None:
         self._count, self._compute = count, compute

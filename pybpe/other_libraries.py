@@ -44,7 +44,7 @@ def unknown_attribute(owner: str, name: str) -> AttributeError:
 
 class TheirName:
     """An attribute that is not there, and raises the error that says what it is called here. (A method `__getattr__`
-    would do that too, but with it each access to any attribute takes longer, in CPython 3.10 by 0.1 microseconds.)"""
+    would do that too, but with it every access to an attribute takes longer, in CPython 3.10 by 0.1 microseconds.)"""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -55,7 +55,7 @@ class TheirName:
 
 
 def answer_their_names(owner: _Class) -> _Class:
-    """Gives a class a TheirName for each name that it lacks."""
+    """Gives a class a TheirName for every name that it lacks."""
     for name in " ".join(_OURS.values()).split():
         if not hasattr(owner, name):
             setattr(owner, name, TheirName(name))

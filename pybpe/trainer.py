@@ -108,7 +108,7 @@ def train(
             is most frequent in the inputs of this language. If none occurs `min_frequency` times, it helps the next
             language. You cannot use parity with superwords, counts or a checkpoint.
         parity_per: how to compare languages. "text" compares the tokens of the development texts, which must be
-            translations of each other, line by line. "character" and "byte" compare tokens per character and per byte.
+            translations of one another, line by line. "character" and "byte" compare tokens per character and per byte.
         counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
         text_key: the key of the text in a JSON record, or its column.
         on_error: what to do at a record that is not valid. "stop" raises an error. "skip" skips it, and warns you at

@@ -1,9 +1,9 @@
 """The compiled module, and the code that every call to it needs: errors, handles, strings and paths, and output files
 that appear complete or not at all.
 
-Only this package imports the compiled module. Each of its classes owns one C handle of csrc/pybpe.h, and keeps alive
+Only this package imports the compiled module. Every class owns one C handle of csrc/pybpe.h, and keeps alive
 the objects that the handle borrows. The package validates what C cannot (types, NULs in paths), and turns every error
-code into an exception of errors.py. It adds no behavior: the header documents each call.
+code into an exception of errors.py. It adds no behavior: the header documents the calls.
 
 cffi releases the GIL around every call, so threads run them in parallel.
 """

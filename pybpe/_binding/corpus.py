@@ -36,8 +36,8 @@ DOCUMENTS: dict[str, int] = {
 
 class Divider:
     """Divides pieces into documents, and these among splits. Only one thread may use it at a time. `separator` is
-    written after each document, `marks` match what separates documents of the kind "special", `key` is the key of the
-    text in a record, and `last` has the last hash of each split: see pybpe_division in pybpe_corpus.h."""
+    written after every document, `marks` match the separators of documents of the kind "special", `key` is the key of
+    the text in a record, and `last` has the last hash of every split: see pybpe_division in pybpe_corpus.h."""
 
     def __init__(self, separator: bytes, marks: Specials | None, key: str, last: Sequence[int]) -> None:
         self._keep = marks
@@ -84,7 +84,7 @@ class Divider:
         return lib.pybpe_divider_documents(self.c, split)
 
     def texts(self, split: int) -> Strings:
-        """Returns a copy of the documents of a split, each with the separator."""
+        """Returns a copy of the documents of a split, with a separator after every one."""
         strings = self.documents(split)
         if not strings.count:
             return Strings()
@@ -102,7 +102,7 @@ class Divider:
 
 
 class FileStarts:
-    """The first bytes of files, at most `most` of each: see pybpe_file_starts_read in pybpe_corpus.h.
+    """The first bytes of files, at most `most` bytes per file: see pybpe_file_starts_read in pybpe_corpus.h.
 
     Start i is data[offsets[i] : offsets[i + 1]]. If the starts have more than `room` bytes, some are missing. `sizes`
     and `modified`, in ns, are of the whole files. UNREAD is the size of a file whose start is missing, because it is
@@ -137,8 +137,8 @@ MEASURES: dict[str, int] = {name: getattr(lib, f"PYBPE_MEASURE_{name.upper()}") 
 
 
 class Characters:
-    """A `pybpe_characters` with the memory it points to: the class of each code point, and the lowercase, uint32, of
-    each code point up to its length. Immutable."""
+    """A `pybpe_characters` with the memory it points to: the class of every code point, and its lowercase, uint32, for
+    code points below the array's length. Immutable."""
 
     def __init__(self, classes: bytes, lower: bytes) -> None:
         if len(classes) != CODE_POINTS:
@@ -177,7 +177,7 @@ def read_records(data: Data, key: str, no_cluster: bool = False) -> Records | No
 
 
 def write_records(texts: Strings, name: bytes) -> Strings | None:
-    """Returns a JSON line for each text, or None if one is not UTF-8: see pybpe_records_write in pybpe_corpus.h."""
+    """Returns the texts as JSON lines, or None if one is not UTF-8: see pybpe_records_write in pybpe_corpus.h."""
     lines = new_uncleared(f"uint8_t[{6 * len(texts.data) + (len(name) + 7) * len(texts)}]")
     offsets, err = new_uncleared(f"uint64_t[{len(texts) + 1}]"), ffi.new("pybpe_error *")
     code = lib.pybpe_records_write(lines, offsets, texts.c, ffi.from_buffer(name), len(name), err)
@@ -205,7 +205,7 @@ def measure_texts(
     repeated_words: bool,
     lines: bool,
 ) -> numpy.ndarray[Any, Any]:
-    """Returns counts: uint64, shape (texts, MEASURES, then two columns for each of `ngrams`, which ascend). Without
+    """Returns counts: uint64, shape (texts, MEASURES, then two columns per item of `ngrams`, which ascend). Without
     `words`, `repeated_words` and `ngrams`, the measures of characters and words are 0, except "chars"."""
     out = numpy.empty((len(texts), lib.PYBPE_MEASURES + 2 * len(ngrams)), dtype=numpy.uint64)
     lengths = ffi.new("uint32_t[]", list(ngrams))
@@ -225,8 +225,9 @@ def digest_texts(texts: Strings) -> bytes:
 def minhash_texts(
     texts: Strings, characters: Characters, only: numpy.ndarray[Any, Any] | None = None
 ) -> numpy.ndarray[Any, Any]:
-    """Returns signatures: uint32, shape (signatures, MINHASH_SIZE). `only`, uint64, becomes the hash of each text that
-    has no signature, as it has fewer words than a shingle, and 0 for the others. With None, each has a signature."""
+    """Returns signatures: uint32, shape (signatures, MINHASH_SIZE). `only`, uint64, becomes the hash of a text that
+    has no signature, because it has fewer words than a shingle, and 0 for the others. With None, every text has a
+    signature."""
     out = numpy.empty((len(texts), MINHASH_SIZE), dtype=numpy.uint32)
     target = ffi.from_buffer("uint32_t[]", out, require_writable=True)
     hashes = ffi.NULL if only is None else ffi.from_buffer("uint64_t[]", only, require_writable=True)
@@ -277,7 +278,7 @@ def count_id(ids: array[int] | memoryview, number: int) -> int:
 def place_marks(
     ids: array[int], mark: int, count: int, mode: str, is_open: bool
 ) -> tuple[memoryview, memoryview, bool]:
-    """Places one mark, or none, around each document in a piece of a stream, which has `count` marks: see
+    """Places one mark, or none, at every document in a piece of a stream, which has `count` marks: see
     pybpe_marks_place. Returns the ids, the indexes where documents begin in them, of type Q, and whether a document
     is open at the end."""
     buffer = IdBuffer(ids)
@@ -293,7 +294,7 @@ def place_marks(
 
 
 def shift_starts(starts: array[int] | memoryview, first: int) -> memoryview:
-    """Returns first + start for each document, of type Q as `starts`."""
+    """Returns first + start for all documents, of type Q as `starts`."""
     shifted = new_block(8 * len(starts)).cast("Q")
     lib.pybpe_starts_shift(
         ffi.from_buffer("uint64_t[]", starts), len(starts), first, ffi.from_buffer("uint64_t[]", shifted)
@@ -303,7 +304,7 @@ def shift_starts(starts: array[int] | memoryview, first: int) -> memoryview:
 
 def fill_rows(ids: Array, starts: Array, lengths: Array, width: int) -> Array:
     """Packs documents into rows without padding: see pybpe_rows_fill. `ids` are uint16 or uint32. `starts` and
-    `lengths`, of type uint64, say where documents are. Each begins with a mark. Returns the rows, in the dtype of the
+    `lengths`, of type uint64, say where documents are. All begin with a mark. Returns the rows, in the dtype of the
     ids: shape (rows, width)."""
     rows = numpy.empty((int(lengths.sum()) // (width - 1), width), dtype=ids.dtype)
     documents, count = _marked(IdBuffer(ids), starts, lengths), ffi.new("size_t *")
@@ -312,7 +313,7 @@ def fill_rows(ids: Array, starts: Array, lengths: Array, width: int) -> Array:
 
 
 def fit_rows(lengths: Array, width: int) -> Array:
-    """Returns the row of each of some texts, which are not cut: see pybpe_rows_fit. int64, the shape of `lengths`."""
+    """Returns the rows of some documents, which are not cut: see pybpe_rows_fit. int64, the shape of `lengths`."""
     rows, given = numpy.empty(len(lengths), numpy.int64), numpy.ascontiguousarray(lengths, numpy.uint64)
     buffers = ffi.from_buffer("uint64_t[]", given), len(given), width, ffi.from_buffer("uint64_t[]", rows)
     call(lib.pybpe_rows_fit, *buffers, ffi.NULL)
@@ -394,7 +395,7 @@ class Loader:
         )
 
     def next(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns inputs and targets, int32, each of shape (B, T)."""
+        """Returns inputs and targets, both int32 of shape (B, T)."""
         inputs = numpy.empty(self._shape, dtype=numpy.int32)
         targets = numpy.empty(self._shape, dtype=numpy.int32)
         with self._turn:
@@ -423,7 +424,7 @@ class Loader:
 
     @property
     def batches(self) -> int:
-        """The number of batches per epoch for each process."""
+        """The number of batches per epoch and process."""
         return int(lib.pybpe_loader_batches(self.c))
 
     @property

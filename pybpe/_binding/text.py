@@ -35,7 +35,8 @@ def normalizer_unicode_version() -> str:
 
 
 def unicode_classes() -> bytes:
-    """Returns the class of each code point as the patterns see it, one byte each: see pybpe_unicode_class."""
+    """Returns the classes of all code points as the patterns see them, one byte per code point: see
+    pybpe_unicode_class."""
     return bytes(map(lib.pybpe_unicode_class, range(0x110000)))
 
 
@@ -78,7 +79,7 @@ class Pretok:
 
     @classmethod
     def from_sequence(cls, steps: Sequence[Pretok]) -> Pretok:
-        """Returns the splitter that splits each word of one step with the next step, as a separate text."""
+        """Returns the splitter that splits every word of one step with the next step, as a separate text."""
         self = cls.__new__(cls)
         self._steps = list(steps)  # C borrows them
         array_c = ffi.new("pybpe_pretok *[]", [step.c for step in steps])

@@ -32,7 +32,7 @@ class WordBlock(NamedTuple):
 
 
 class SortedWords(NamedTuple):
-    """Words in ascending order of their bytes, each once, in blocks. `name` is what errors call them."""
+    """Distinct words in ascending order of their bytes, in blocks. `name` is what errors call them."""
 
     name: str
     blocks: Iterator[WordBlock]
@@ -79,7 +79,7 @@ def sorted_blocks(strings: Any, counts: Any, block_words: int) -> Iterator[WordB
 
 
 def merged_blocks(lists: Sequence[SortedWords], block_words: int) -> Iterator[WordBlock]:
-    """Yields the sum of sorted lists, sorted, `block_words` words at a time. One block of each list is in memory.
+    """Yields the sum of sorted lists, sorted, `block_words` words at a time. One block per list is in memory.
     Raises FormatError for a list that is not in ascending order."""
     parts = _Parts(lists)
     room, state = _Room(block_words), ffi.new("int *")
@@ -237,7 +237,7 @@ class Counter:
         call(lib.pybpe_counter_add_words, self.c, words.strings, words.counts)
 
     def add_texts(self, texts: Words) -> None:
-        """Counts the words in texts. Adds the count of a text to the count of each of its words."""
+        """Counts the words in texts. Adds the count of a text to the counts of its words."""
         call(lib.pybpe_counter_add_texts, self.c, texts.strings, texts.counts)
 
     def add_documents(self, texts: Any) -> None:
@@ -246,7 +246,7 @@ class Counter:
         call(lib.pybpe_counter_add_texts, self.c, strings, ffi.NULL)
 
     def add_word_list(self, words: Sequence[bytes]) -> None:
-        """Adds one occurrence of each word in a list."""
+        """Adds one occurrence of every word in a list."""
         strings = Strings(words)  # a variable, because the strings must outlive the call
         call(lib.pybpe_counter_add_words, self.c, strings.c, ffi.NULL)
 
@@ -286,7 +286,7 @@ class Language(NamedTuple):
 
 class Trainer:
     """The merge loop. Tokens 0-255 are the bytes. Later numbers follow the order of the merges. With a list
-    of languages instead of words, each merge helps the language that costs the most."""
+    of languages instead of words, every merge helps the language that costs the most."""
 
     def __init__(
         self,

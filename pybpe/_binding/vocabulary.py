@@ -138,8 +138,8 @@ class Vocab:
         return spec.tokens.count, spec.merges_count
 
     def packed(self) -> tuple[Any, Any, Any]:
-        """Returns three buffers that live as long as this object: all tokens end to end, the offsets where each
-        begins and the last ends (uint64), and the merges (two uint32 each)."""
+        """Returns three buffers that live as long as this object: all tokens end to end, the offsets where tokens
+        begin and the last one ends (uint64), and the merges (two uint32 per merge)."""
         spec = self._spec
         offsets = ffi.buffer(spec.tokens.offsets, 8 * (spec.tokens.count + 1))
         end = spec.tokens.offsets[spec.tokens.count]
@@ -197,7 +197,7 @@ class Vocab:
 
     @property
     def prefix_space(self) -> bool:
-        """Whether a space is added before each text between special tokens."""
+        """Whether a space is added before every text between special tokens."""
         return bool(self._spec.prefix_space)
 
     def decoded_length(self, ids: IdBuffer) -> int:
@@ -339,7 +339,7 @@ class Ids(NamedTuple):
         return self.ends[self.texts - 1] if self.texts else 0
 
     def lists(self) -> list[list[int]]:
-        """Returns a list of ids for each text. Each id must have 4 bytes."""
+        """Returns one list of ids per text. Ids must have 4 bytes."""
         if self.texts == 1:
             return [_list(self.ints, self.room, self.ends[0])]
         found: list[list[int]] = []
@@ -395,7 +395,7 @@ def _none(_: object) -> None:
 
 
 class Encoder:
-    """An encoder for one vocabulary. Threads share it: each call borrows a scratch from a free list, whose pop and
+    """An encoder for one vocabulary. Threads share it: a call borrows a scratch from a free list, whose pop and
     append are atomic, so no lock is held while encoding.
 
     Attributes:

@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What data has of each token."""
+    """The occurrences of every token in data."""
 
     counts: Mapping[int, int]  # id -> number of occurrences. Of special tokens, those that are recognized
     forged: Mapping[str, int]  # special token -> number of occurrences of its text that are not recognized
@@ -107,8 +107,8 @@ def _letters(token: bytes) -> int:
 
 
 def _unproduced(tok: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """Returns the ids that encoding gives neither for the bytes of the token nor for a text around them: for each of
-    the texts in _AROUND before and after it, with a character completed that the token contains only in part."""
+    """Returns the ids that encoding gives neither for the bytes of the token nor for a text around them: with every
+    string of _AROUND before and after it, with a character completed that the token contains only in part."""
     lacking = set(tok.model.lacking_bytes)
     return [
         i
@@ -168,8 +168,8 @@ def seen_in_texts(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Seen:
-    """Returns what files have of each token. Plain text may have special tokens. In records their text is ordinary. The
-    arguments and errors are the same as in `compare`."""
+    """Returns the occurrences of every token in files. Plain text may have special tokens. In records their text is
+    ordinary. The arguments and errors are the same as in `compare`."""
     encoder, names = tok._encoder, list(tok.special_tokens)
     finder, doubts, read = _binding.Specials.of(names), Doubts(), ReadOptions(text_key, encoding)
     corpus, kinds = corpus_files(files, read), Kinds(read)
@@ -206,7 +206,8 @@ def _by_id(counts: Array) -> dict[int, int]:
 
 
 def seen_in_tokens(tok: Tokenizer, paths: Sequence[str]) -> Seen:
-    """Returns what token files have of each token. A special token is forged where ordinary tokens give its text.
+    """Returns the occurrences of every token in token files. A special token is forged where ordinary tokens give its
+    text.
 
     Raises:
         ArgumentError: another tokenizer made the files. FileError, FormatError: a file is missing or damaged.
@@ -234,7 +235,7 @@ def seen_in_tokens(tok: Tokenizer, paths: Sequence[str]) -> Seen:
 
 
 def _token_files(tok: Tokenizer, paths: Sequence[str]) -> Iterator[Iterator[Array]]:
-    """Yields, for each file, its ids in blocks."""
+    """Yields, file by file, the ids in blocks."""
     for path in paths:
         folder = os.path.join(path, "")
         if not os.path.isdir(folder):

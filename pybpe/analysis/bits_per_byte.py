@@ -130,7 +130,7 @@ def _floats(losses: object) -> Array:
 
 
 def _check_fit(ids: object, losses: Array, count: int, limit: int | None) -> None:
-    """Raises ArgumentError unless there is one loss for each of the `count` tokens that the model predicted."""
+    """Raises ArgumentError unless there are as many losses as the `count` tokens that the model predicted."""
     if isinstance(ids, numpy.ndarray) and limit is None and losses.shape != ids.shape:
         raise ArgumentError(
             f"losses of shape {losses.shape} do not fit ids of shape {ids.shape}: pass the tokens that the model"

@@ -537,7 +537,7 @@ class Tallier:
         return _PieceTally(size, self._counts(texts, False), continues, *edges, len(data), doubt)
 
     def _counts(self, texts: Sequence[bytes], records: bool) -> list[Counts]:
-        """Returns, for each tokenizer, the number of occurrences of each id in texts, up to the highest that occurs."""
+        """Returns, for every tokenizer, how often its ids occur in texts, up to the highest id that occurs."""
         found = []
         for name, tok in self._tokenizers.items():
             try:

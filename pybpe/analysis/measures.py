@@ -13,7 +13,7 @@ from .._lazy import numpy
 
 if TYPE_CHECKING:
     Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
-    """The number of occurrences of each ordinary token, in any order: shape (tokens,)."""
+    """The occurrences of every ordinary token, in any order: shape (tokens,)."""
 
 ALPHA = 2.5  # the order of the Renyi entropy that Zouhar et al. (2023) found best
 RARE = 100  # a token that occurs less often is rare: see Gowda and May (2020)

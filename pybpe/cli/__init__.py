@@ -1,4 +1,4 @@
-"""The command line: `pybpe COMMAND --help` explains each command. command.py says how to add one, and common.py has the
+"""The command line: `pybpe COMMAND --help` explains a command. command.py says how to add one, and common.py has the
 parts that several commands have.
 
 Exit codes: 0 for success, 2 for bad input (one line on standard error explains the fault and the remedy), 130 if

@@ -145,7 +145,7 @@ def _run_train(args: argparse.Namespace) -> None:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Raises ArgumentError for options that contradict each other, and for a plot that could not be drawn."""
+    """Raises ArgumentError for contradictory options, and for a plot that could not be drawn."""
     for name, needed, reason in (
         ("channels", "sizes", "counts their embedding parameters"),
         ("plot", "sizes", "draws their curve"),

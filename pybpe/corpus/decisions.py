@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 
 class Decisions:
-    """Decides what happens to each document, from the results of all tasks, in order. `memory_limit` is in bytes,
+    """Decides what happens to every document, from the results of all tasks, in order. `memory_limit` is in bytes,
     approximately. None means DEFAULT_MEMORY, or more for very many documents. Raises ArgumentError if the memory is too
     little for so many documents or paragraphs."""
 
@@ -67,7 +67,7 @@ class Decisions:
         return max(memory_left(limit), least) - count * each
 
     def parts(self) -> Iterator[Part]:
-        """Yields what happens to the documents of each result."""
+        """Yields what happens to the documents of every result."""
         at = 0
         for result, start in zip(self._results, self._starts):
             drops, paragraphs = self._drops[start : start + result.documents], 0
@@ -115,7 +115,7 @@ class Decisions:
         return found
 
     def cluster_names(self) -> Iterator[Array]:
-        """Yields the names of the clusters of each result's documents: digests, shape (documents, 2). It is the digest
+        """Yields the names of the clusters of the results' documents: digests, shape (documents, 2). It is the digest
         of the first one of a cluster."""
         leaders = numpy.unique(self._firsts[self._later()])  # of clusters with several documents
         known = numpy.empty((len(leaders), 2), dtype="<u8")

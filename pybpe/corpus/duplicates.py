@@ -39,7 +39,7 @@ _ASCII_REST = bytes(c for c in range(128) if not chr(c).isalnum())
 
 
 def repeated(digests_of: Callable[[], Iterable[bytes]], count: int, memory: int) -> Array:
-    """Returns whether each of `count` digests equals an earlier one: bool, shape (count,). `digests_of` returns the
+    """Returns which of `count` digests equal an earlier one: bool, shape (count,). `digests_of` returns the
     digests, several concatenated ones at a time.
 
     Digests may not all fit in `memory`, bytes besides the result. They are hashes, so they are spread evenly, and a
@@ -63,7 +63,8 @@ def repeated(digests_of: Callable[[], Iterable[bytes]], count: int, memory: int)
 
 
 def places_of_repeated(keys: Array) -> Array:
-    """Returns the places of keys that occur more than once: together for each key, and in ascending order. Some keys
+    """Returns the places of keys that occur more than once: those of one key together, and in ascending order. Some
+    keys
     that occur once are among them: at first, only as many bits of a key are compared as fit into a number with its
     place, since numpy sorts numbers many times faster than it sorts places by their numbers."""
     bits = numpy.uint64(len(keys).bit_length())

@@ -106,7 +106,7 @@ def check_texts(texts: Iterable[str]) -> _binding.Strings:
 
 
 class Measures:
-    """The measures of some texts in UTF-8: an array of one number per text for each name. NaN means that a measure does
+    """The measures of some texts in UTF-8: name -> array of one number per text. NaN means that a measure does
     not apply to a text. `names` are the measures that will be asked for: they decide what C counts."""
 
     def __init__(self, texts: _binding.Strings, names: Iterable[str]) -> None:

@@ -135,7 +135,7 @@ def _pairs(rows: Iterable[tuple[Array, Array]], share: int, shares: int) -> Arra
 
 
 def _similarity(pairs: Array, signatures_of: Callable[[Array], Array]) -> Array:
-    """Returns the share of positions where the signatures of each pair are equal."""
+    """Returns the share of positions where the two signatures of a pair are equal."""
     numbers, places = numpy.unique(pairs, return_inverse=True)
     rows = signatures_of(numbers)
     first, second = places.reshape(-1, 2).T
@@ -144,8 +144,8 @@ def _similarity(pairs: Array, signatures_of: Callable[[Array], Array]) -> Array:
 
 
 def _link(firsts: Array, pairs: Array) -> None:
-    """Links pairs of texts. `firsts` is a forest: it has an earlier text of the same cluster for each text, or, for the
-    first one of a cluster, the text itself."""
+    """Links pairs of texts. `firsts` is a forest: for every text it has an earlier text of the same cluster, or, for
+    the first one of a cluster, the text itself."""
     parents = firsts.data
     for pair in pairs.tolist():
         low, high = sorted(_first(parents, text) for text in pair)
@@ -161,7 +161,7 @@ def _first(parents: memoryview, text: int) -> int:
 
 
 def _shorten(firsts: Array) -> None:
-    """Replaces each text in the forest by the first one of its cluster."""
+    """Replaces every text in the forest by the first one of its cluster."""
     for start in range(0, len(firsts), _BLOCK):
         block = firsts[start : start + _BLOCK]  # a view. What is before it is done
         while ((parents := firsts[block]) != block).any():

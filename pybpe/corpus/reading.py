@@ -1,4 +1,4 @@
-"""Turns parts of files into documents, each with its record: a line of JSON.
+"""Turns parts of files into documents with their records: a line of JSON.
 
 The fields of a record that are not changed stay as they are spelled: large integers, decimals of any length, escapes.
 The text has the escapes of Python's json module, whatever the input has.

@@ -75,8 +75,8 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
 def _done(
     work: Work, orders: Sequence[Order], hidden: str, files: Corpus, run: RunOptions, stack: ExitStack
 ) -> Iterator[None]:
-    """Writes the results of each task to its file, in order, and yields after each. Processes that it starts end with
-    `stack`."""
+    """Writes the results of tasks to their files, in order, and yields after every task. Processes that it starts end
+    with `stack`."""
     count = min(worker_count(run.workers), len(orders))
     each = process_memory(run.memory_limit, any(file.has_rows for file in files.singles))
     if run.memory_limit is not None and run.executor is None:

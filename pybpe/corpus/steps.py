@@ -147,7 +147,7 @@ class Steps:
         return Kinds(self.read, END_OF_TEXT, columns=None, where=where)
 
     def check_fields(self, found: Collection[str]) -> None:
-        """Raises ArgumentError unless some record has each of the fields that the condition names."""
+        """Raises ArgumentError unless some record has all fields that the condition names."""
         for name in where_of(self.where).names if self.where is not None else ():
             if name not in found:
                 raise ArgumentError(f"{param(where=self.where)}: no record has the field {name!r}")

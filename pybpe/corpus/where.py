@@ -1,7 +1,7 @@
 """Selects records by a condition in SQL, such as "score > 3 and language == 'en'".
 
 DuckDB parses and evaluates it. This module refuses whatever is not about the fields of one record: other tables, files,
-and functions that give another value each time. Rows of parquet and Arrow are compared as they are stored, before they
+and functions that give another value every time. Rows of parquet and Arrow are compared as they are stored, before they
 become JSON.
 """
 
@@ -25,7 +25,7 @@ _STABLE = "SELECT function_name FROM duckdb_functions() WHERE function_type = 's
 class Where:
     """A condition. A record for which it is NULL in SQL, for example because the record lacks a field, is not selected.
 
-    SQL takes `a` and `A` for the same name, but records do not. So DuckDB gets the values of each field in a column
+    SQL takes `a` and `A` for the same name, but records do not. So DuckDB gets the values of a field in a column
     with a name of its own: f0, f1, ...
 
     Attributes:

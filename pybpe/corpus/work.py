@@ -32,8 +32,8 @@ class Work:
     steps: Steps
 
     def results(self, order: Order) -> Iterator[_binding.Data]:
-        """Yields a task's results in the form of task_results.py, in parts: lines, and for each the data for finding
-        duplicates. There is a result for each _RESULT_BYTES, because a compressed file is one task, however long its
+        """Yields a task's results in the form of task_results.py, in parts: lines, and the data for finding duplicates
+        of every line. There is one result per _RESULT_BYTES, because a compressed file is one task, however long its
         text is."""
         found, kinds = _Found(self.steps), self.steps.kinds
         for batch in batches(order.task, kinds, no_cluster=self.steps.near_dedup is not None):

@@ -1,5 +1,5 @@
 """What nanochat and autoresearch read: a folder with tokenizer.pkl, a pickled tiktoken.Encoding, and token_bytes.pt, a
-tensor of PyTorch with the number of bytes of each id, for bits per byte.
+tensor of PyTorch with the number of bytes of every id, for bits per byte.
 
 Sources: nanochat/tokenizer.py and scripts/tok_train.py of karpathy/nanochat; prepare.py of karpathy/autoresearch.
 """
@@ -50,7 +50,7 @@ def _beginning(model: Model) -> str:
 
 
 def write_lengths(model: Model, path: _binding.PathLike) -> None:
-    """Writes the number of bytes of text of each id, as an array (.npy) or as a tensor of PyTorch (.pt)."""
+    """Writes how many bytes of text every id stands for, as an array (.npy) or as a tensor of PyTorch (.pt)."""
     ending = os.path.splitext(_binding.path_text(path))[1]
     if ending not in (".npy", ".pt"):
         raise ArgumentError(f"{os.fsdecode(path)}: name a file that ends in .npy, or in .pt for PyTorch")

@@ -95,8 +95,8 @@ def read_pattern(pre_tokenizer: Any, own: str | None, name: str, version: str = 
 
 
 def read_prefix_space(pre_tokenizer: Any, name: str) -> bool:
-    """Returns whether a pre-tokenizer adds a space before each text. Raises FormatError if it adds one before each word
-    of another step."""
+    """Returns whether a pre-tokenizer adds a space before every text. Raises FormatError if it adds one before every
+    word of another step."""
     steps = list(_flat(pre_tokenizer))
     adding = [i for i, step in enumerate(steps) if step.get("type") == "ByteLevel" and step.get("add_prefix_space")]
     if adding not in ([], [0]):
@@ -171,7 +171,7 @@ def _read_step(step: JsonObject, in_bytes: bool, name: str, version: str = "1.0"
 
 
 def _read_regex(step: JsonObject, drops: bool, name: str, version: str) -> Pattern | None:
-    """Returns the pattern of a Split that makes a piece of each match, or None if it does not have a regular
+    """Returns the pattern of a Split that makes every match a piece, or None if it does not have a regular
     expression."""
     given = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
     regex, private = given.get("Regex"), given.get(_PRIVATE)

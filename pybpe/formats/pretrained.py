@@ -340,7 +340,7 @@ def _configured(model: Model, config: Mapping[str, Any]) -> Model:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value of a configuration with each token that is an object as its text."""
+    """Returns a value of a configuration in which tokens that are objects are replaced by their text."""
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     if (text := token_text(value)) is not None:

@@ -74,7 +74,7 @@ def of_split(step: dict[str, Any], name: str, dialect: Dialect) -> Node:
 def behaving(tree: Node, behavior: Any, invert: bool) -> Node | None:
     """Returns a tree that matches the pieces that a Split makes with this behavior, or None if no such tree is known.
 
-    Behaviors other than Isolated join matches that touch each other, or join matches and the text between them. If the
+    Behaviors other than Isolated join matches that touch, or join matches and the text between them. If the
     matches are runs of one set of characters, or of line ends, a regular expression gives the same pieces.
     """
     if behavior == "Isolated":  # invert only exchanges matches and the text between them

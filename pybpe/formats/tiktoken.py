@@ -1,10 +1,10 @@
 """tiktoken's Encoding objects, and .tiktoken files of ranks.
 
-Both give each token a rank, which is its id and also its merge priority. They do not say which two parts make a token.
-pybpe recovers the parts by encoding each token with all tokens of lower rank.
+Both give every token a rank, which is its id and also its merge priority. They do not say which two parts make a token.
+pybpe recovers the parts by encoding every token with all tokens of lower rank.
 
 tiktoken joins any two adjacent parts that spell a token, lowest rank first, and encodes a word that is a token as that
-token. One merge for each token does the same: what happens between two boundaries of parts does not depend on what is
+token. One merge per token does the same: what happens between two boundaries of parts does not depend on what is
 outside them. So just before a token is made, its bytes are in the same two parts that merging those bytes alone leaves.
 For most tokens C finds these parts with the tokens of lower rank. Some tokens were added by hand, as in Llama 3.
 They need parts of higher rank, or cannot be made by merging at all. From the first such token on, Python finds the
@@ -46,7 +46,7 @@ def from_encoding(encoding: Any) -> Model:
 
 
 def read(path: _binding.PathLike, special_tokens: Iterable[str] | Mapping[str, int], pattern: PatternLike) -> Model:
-    """Reads a .tiktoken file. Each line has a token: its bytes in base64, a space, and its rank. It has no special
+    """Reads a .tiktoken file. A line has one token: its bytes in base64, a space, and its rank. It has no special
     tokens (text -> id) and no pattern (a built-in name or tiktoken's regular expression)."""
     data = read_file(path)
     name = os.fsdecode(path)

@@ -122,7 +122,8 @@ def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_tr
     """Returns the model in the text of a tokenizer.json. Errors call it `name`. `pattern` replaces the file's.
 
     pybpe ignores truncation and padding. It warns about them, because the library tokenizers applies them, but not with
-    `of_transformers`: transformers chooses them in each call, and its files have only the settings of the last call."""
+    `of_transformers`: transformers chooses them in every call, and its files have only the settings of the last
+    call."""
     model = _loads_quickly(utf8(text), name, pattern, of_transformers)
     if model is not None:
         return model

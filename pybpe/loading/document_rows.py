@@ -8,7 +8,7 @@ no files.
 The rows of a window depend only on the place where it begins, and on the options. So a state has this place, and how
 many rows of the window have been taken: to resume, one task is read again, and the window is packed again.
 
-Another number of processes can go on from the states of all. What each of them has left of its epoch is a part, which
+Another number of processes can go on from the states of all. The rest of a process's epoch is a part, which
 one of the new processes reads to its end. So no document of an epoch is read twice, and none is left out:
 
     2 processes, in epoch 1      0: part 0 of 2, from a place on     1: part 1 of 2, from a place on
@@ -176,7 +176,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             self._left, self._shared = Left((), epoch), []
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the place after the last batch, as numbers and strings. Each process has its own."""
+        """Returns the place after the last batch, as numbers and strings. Every process has its own."""
         left = self._own_left()
         return {
             **self._settings,
@@ -277,7 +277,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             raise ArgumentError(CANNOT_GO_ON)
 
     def _windows(self) -> Iterator[tuple[Left, Array, Array]]:
-        """Yields what is left at the start of each window, its rows, and their order, without those that were taken."""
+        """Yields, window by window, the rest at its start, its rows, and their order, without those that were taken."""
         self._left, self._shared = self._own_left(), []
         (parts, epoch), share = self._left, self._share()
         plan = Plan(self._files, self._kinds, SplitOptions((1,)), self._tok._encoder.cutting)
@@ -326,7 +326,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         records.finish(None)
 
     def _placed(self, placer: EotPlacer, found: Encoded) -> tuple[Array, Array]:
-        """Returns the ids of some segments, with a mark before each document, and where documents begin."""
+        """Returns the ids of some segments, with a mark before every document, and where documents begin."""
         ids, marks = array(TYPECODES[self._dtype.name]), 0
         for segment in found.segments:
             if ids:
@@ -344,7 +344,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
     def _windows_of(
         self, start: RowPlace, chunks: Iterator[tuple[int, Array, Array]]
     ) -> Iterator[tuple[RowPlace, _Window]]:
-        """Yields the place and the documents of each window of a part, from the one at `start`."""
+        """Yields the places and the documents of the windows of a part, from the one at `start`."""
         window = _Window(self._window * self._width, self._dtype, self._mark)
         place, task, token = start, start.task, 0
         for number, ids, starts in chunks:
@@ -379,8 +379,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
 
 
 class _Window:
-    """The documents of a window: `filled` of at most `room` ids, at least 2. `mark` begins each document, and what is
-    left of one from the window before."""
+    """The documents of a window: `filled` of at most `room` ids, at least 2. `mark` begins every document, and the rest
+    of one from the window before."""
 
     def __init__(self, room: int, dtype: numpy.dtype[Any], mark: int) -> None:
         self._ids, self._starts, self._mark = numpy.empty(room, dtype=dtype), list[Array](), mark
@@ -398,8 +398,8 @@ class _Window:
         return at + len(some)
 
     def emptied(self) -> tuple[Array, Array, Array]:
-        """Empties the window. Returns its ids, valid until `take` is called, and where each document starts, and its
-        length: uint64, shape (documents,)."""
+        """Empties the window. Returns its ids, valid until `take` is called, and where the documents start, and their
+        lengths: uint64, shape (documents,)."""
         starts, filled = numpy.concatenate(self._starts), self.filled
         self._starts, self.filled = [], 0
         lengths = numpy.diff(starts, append=filled)

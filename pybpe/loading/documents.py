@@ -22,7 +22,7 @@ from ..errors import ArgumentError
 
 
 def document_ids(ids: numpy.ndarray[Any, Any], eot_id: int, eot: str = "append") -> numpy.ndarray[Any, Any]:
-    """Returns the number of each token's document within its sequence, from 0: int32, the shape of ids.
+    """Returns the number of every token's document within its sequence, from 0: int32, the shape of ids.
 
     Raises:
         ArgumentError: eot is neither "append" nor "prepend".
@@ -41,7 +41,7 @@ def document_ids(ids: numpy.ndarray[Any, Any], eot_id: int, eot: str = "append")
 
 
 def position_ids(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """Returns each token's position in its document (or in the sequence's part of it): int32, the shape of documents.
+    """Returns every token's position in its document (or in the sequence's part of it): int32, the shape of documents.
 
     >>> import numpy
     >>> position_ids(numpy.array([0, 0, 0, 1, 1, 2])).tolist()
@@ -79,7 +79,7 @@ def causal_mask(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
 
 
 def _begins(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """Returns whether each token is the first of a document in its sequence."""
+    """Returns which tokens are the first of a document in their sequence."""
     begins = numpy.ones(documents.shape, dtype=bool)
     begins[..., 1:] = documents[..., 1:] != documents[..., :-1]
     return begins

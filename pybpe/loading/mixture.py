@@ -1,13 +1,13 @@
 """Several sources of tokens as one data set for training: weights per source, one seeded order, exact resuming.
 
-An epoch has N samples. Each source gets its share of them, exact to one sample, and a permutation of the N places, from
+An epoch has N samples. A source gets its share of them, exact to one sample, and a permutation of the N places, from
 the seed and the epoch, decides which places are whose:
 
     weights a 0.5, b 0.3, c 0.2; N = 10      a a a a a b b b c c  ->  permuted  ->  b a c a a b a c b a
 
 Within a source, windows come in passes: a permutation per pass, from the seed and the source's name. A source continues
-in the next epoch where it stopped, whatever the weights are then, so each of its windows is used once before any is
-used again. So the sample of each step is a function of the seed, the weights of all epochs so far, the epoch and the
+in the next epoch where it stopped, whatever the weights are then, so all its windows are used once before any is used
+again. So the sample of a step is a function of the seed, the weights of all epochs so far, the epoch and the
 step. It can be computed without those before it, and does not depend on the number of processes or workers.
 """
 
@@ -142,8 +142,8 @@ def folder_paths(folder: str, split: str = "train") -> list[str]:
 
 
 def checked_weights(weights: object, names: Sequence[str]) -> dict[str, float]:
-    """Returns weights as floats, in the order of `names`. Raises ArgumentError unless they are one number for each
-    name, 0 or more, with at least one above 0."""
+    """Returns weights as floats, in the order of `names`. Raises ArgumentError unless there is one number per name,
+    0 or more, with at least one above 0."""
     if not isinstance(weights, Mapping) or set(weights) != set(names):
         raise ArgumentError(
             f"{param('weights')} must have a number for each of {', '.join(names)}, not {shown(weights)}"
@@ -162,7 +162,7 @@ def checked_weights(weights: object, names: Sequence[str]) -> dict[str, float]:
 
 
 def counts_of(weights: Weights, samples: int) -> list[int]:
-    """Returns the samples of each source. They add up to `samples`. Each is less than one sample away from its share.
+    """Returns the number of samples of every source, less than one away from its share. The sum is `samples`.
 
     Raises:
         ArgumentError: a source whose weight is not 0 would get no sample.
@@ -205,7 +205,7 @@ class MixtureSampler(ResumableSampler):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The samples of each source in the epoch that is in progress or comes next, over all processes."""
+        """The samples of every source in the epoch that is in progress or comes next, over all processes."""
         return dict(zip(self._names, counts_of(self._weights(self.epoch), self.samples)))
 
     def set_weights(self, weights: Weights) -> None:
@@ -224,7 +224,7 @@ class MixtureSampler(ResumableSampler):
         return next(weights for first, weights in reversed(self._schedule) if first <= epoch)
 
     def _drawn(self, epoch: int) -> list[int]:
-        """Returns the samples of each source in all epochs before this one."""
+        """Returns the samples of every source in all epochs before this one."""
         drawn = [0] * len(self._names)
         ends = [first for first, _ in self._schedule[1:]] + [epoch]
         for (first, weights), end in zip(self._schedule, ends):
@@ -261,7 +261,7 @@ class MixtureSampler(ResumableSampler):
         return places
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the position of training, and the weights since each epoch that changed them."""
+        """Returns the position of training, and the weights since every epoch that changed them."""
         return {**super().state_dict(), "schedule": [[epoch, dict(weights)] for epoch, weights in self._schedule]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The rows of a folder that `pack` wrote with columns: as npy, parquet or webdataset (see tokens/pack/rows.py).
 
 Any row can be read at once. In arrays of numpy, the rows of a column follow one another. In a tar, all samples have the
-same size, so the first one shows where each is. Parquet is compressed, so its columns are first copied to temporary
+same size, so the first one shows where all are. Parquet is compressed, so its columns are first copied to temporary
 files, which go with the object.
 """
 

@@ -36,7 +36,7 @@ class ResumableSampler:
     r-th. The remainder is dropped, or filled up with samples from the start of the order, so that all processes get the
     same number.
 
-    torchdata's StatefulDataLoader asks each iteration for its state and counts what it has yielded itself. Another
+    torchdata's StatefulDataLoader asks an iteration for its state and counts what it has yielded itself. Another
     loader must call `consume`. TokenDataLoader does.
 
     Args:
@@ -127,7 +127,7 @@ class ResumableSampler:
         return Permutation(self._count, self._settings["seed"], epoch).take(places) if self._shuffle else places
 
     def consume(self, samples: int, iteration: Iteration | None = None) -> None:
-        """Records that each process has used this many more samples. Raises ArgumentError if `iteration` is no longer
+        """Records that every process has used this many more samples. Raises ArgumentError if `iteration` is no longer
         the last one: its samples would count for another place."""
         if iteration is not None and iteration is not self._current:
             raise ArgumentError(CANNOT_GO_ON)

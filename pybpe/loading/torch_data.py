@@ -231,7 +231,7 @@ class MixtureDataset(WindowDataset):
 class TokenDataLoader(torch_class("DataLoader")):  # type: ignore[misc]
     """A DataLoader whose order comes from a seed, and which resumes at any batch.
 
-    Each iteration is one epoch. The next iteration is the next epoch, in a different order. An iteration that is left
+    An iteration is one epoch. The next iteration is the next epoch, in a different order. An iteration that is left
     early starts over where it began: at the start of the epoch, or at the place of a loaded state. Save `state_dict()`
     with a model to resume with the batch after the last one that the loop received, whatever worker processes had read
     ahead.
@@ -297,13 +297,13 @@ def create_dataloader(
     num_replicas: int | None = None,
     **options: Any,
 ) -> TokenDataLoader:
-    """A DataLoader of (inputs, targets), int64 tensors of shape (batch_size, sequence_length) each, and of `columns`.
+    """A DataLoader of (inputs, targets), two int64 tensors of shape (batch_size, sequence_length), and of `columns`.
 
     Args:
         source, tokenizer, sequence_length, stride, dtype, columns: see TokenDataset. The windows of a Mixture do not
             overlap. There, `tokenizer` is only checked, and may be None.
         batch_size: windows per batch and process.
-        shuffle: shuffle anew each epoch, by `seed`. Without it, the sources of a mixture follow each other.
+        shuffle: shuffle anew every epoch, by `seed`. Without it, the sources of a mixture come one after another.
         drop_last: drop the last batch if it is not full.
         num_workers: processes that read ahead. 0 reads in this process, which is much faster: only the tokens of a
             batch are read, so there is little to read ahead, and every worker's batch is copied between processes.

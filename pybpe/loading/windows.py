@@ -86,7 +86,7 @@ class PackedSequences:
 
     def _rows_of_files(self) -> list[int]:
         """Returns the number of rows in the first file, in the first two, and so on, or an empty list if the files do
-        not have packed rows. After its rows, each file has one more token."""
+        not have packed rows. A file has one more token after its rows."""
         paths, starts = self.stream.paths, self.stream.starts
         lengths = [facts and facts.row_tokens for facts in self.stream.facts]
         if not any(lengths):

@@ -284,7 +284,7 @@ class Model:
         return frozenset(i for text, i in self.specials.items() if text not in self.visible)
 
     def byte_lengths(self) -> numpy.ndarray[Any, Any]:
-        """Returns the number of bytes of each id: see Tokenizer.byte_lengths."""
+        """Returns the number of bytes of every id: see Tokenizer.byte_lengths."""
         lengths = numpy.fromiter(map(len, self.tokens), dtype=numpy.int32, count=len(self.tokens))
         lengths[list(self.hidden_ids)] = 0
         return lengths
@@ -410,7 +410,7 @@ def id_problem(ids: Collection[object]) -> str | None:
 
 
 def check_all_bytes(tokens: Collection[bytes]) -> None:
-    """Raises ArgumentError unless each of the 256 single bytes is among these ordinary tokens."""
+    """Raises ArgumentError unless all 256 single bytes are among these ordinary tokens."""
     missing = next((byte for byte in range(256) if bytes([byte]) not in tokens), None)
     if missing is not None:
         raise ArgumentError(f"there is no token for the byte 0x{missing:02X}: a byte-level vocabulary needs all 256")

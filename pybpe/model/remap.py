@@ -1,8 +1,8 @@
 """Maps ids when a vocabulary is pruned, extended or replaced, and its size in a model, which is padded.
 
-A remap file gives, for each id of the new tokenizer, the id that the same token had in the old one, so that a model can
-keep the rows of its embedding. It is a numpy file (.npy) of int64, shape (new n_vocab,): the old id, or -1 for a token
-that the old tokenizer lacks.
+A remap file gives, for every id of the new tokenizer, the id that the same token had in the old one, so that a model
+can keep the rows of its embedding. It is a numpy file (.npy) of int64, shape (new n_vocab,): the old id, or -1 for a
+token that the old tokenizer lacks.
 
     remap = numpy.load("remap.npy")
     new_embedding = old_embedding[numpy.maximum(remap, 0)]  # then initialize the rows where remap is -1
@@ -24,7 +24,7 @@ NEW = -1
 
 
 def old_ids(old: Model, new: Model) -> list[int]:
-    """Returns, for each id of `new`, the id of the same token in `old`, or NEW. Ordinary tokens are the same if their
+    """Returns, for every id of `new`, the id of the same token in `old`, or NEW. Ordinary tokens are the same if their
     bytes are, and special tokens if their text is."""
     special_ids = set(old.specials.values())
     ordinary = {token: i for i, token in enumerate(old.tokens) if token and i not in special_ids}

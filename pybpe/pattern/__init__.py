@@ -5,7 +5,7 @@ to an automaton (automata). Python's `regex` package runs all other patterns, wh
 but is about a hundred times slower.
 
 A pattern can be a sequence of steps, as in many of Hugging Face's tokenizers. The first step splits the text, the
-second step splits each piece as a separate text, and so on:
+second step splits every piece as a separate text, and so on:
 
     \\p{N}{1,3}(?then)gpt2         "pi is 3.14" -> "pi is ", "3", ".", "14" -> "pi", " is", " ", "3", ".", "14"
 
@@ -113,7 +113,7 @@ def _automaton(regex: str) -> _binding.Pretok | None:
 
 def _check_copies(pattern: str) -> None:
     """Raises ArgumentError if `regex` would copy too much: it writes out what {n} repeats, and takes 3 microseconds and
-    300 bytes for each part of a copy, in a call that Ctrl-C does not interrupt."""
+    300 bytes per part of a copy, in a call that Ctrl-C does not interrupt."""
     from .dialects import REGEX, parse, written_out
 
     try:
@@ -280,7 +280,7 @@ class Pattern:
     def word_ends(self, data: bytes) -> list[int]:
         """Returns the ends of the words of `data` as ascending byte offsets. The last is len(data).
 
-        A custom pattern sees invalid UTF-8 as lone surrogates (U+DC80 to U+DCFF), one for each byte.
+        A custom pattern sees invalid UTF-8 as lone surrogates (U+DC80 to U+DCFF), one per byte.
         """
         if self.pretok is not None:
             return self.pretok.split(data)

@@ -82,8 +82,8 @@ def _parts(members: CharSet) -> Iterator[_Part]:
 
 
 class Alphabet:
-    """The classes of characters that some sets distinguish, and the columns that the automaton reads: one for each
-    class, one for a newline at the end of the text, and one for the end of the text. A set of columns is an integer
+    """The classes of characters that some sets distinguish, and the columns that the automaton reads: one per class,
+    one for a newline at the end of the text, and one for the end of the text. A set of columns is an integer
     with one bit per column. `ranges` are (first code point, class), ascending, of all code points. `size` is the number
     of classes."""
 
@@ -335,7 +335,7 @@ def states_of(threads: Sequence[Thread], first: int, columns: int) -> array[int]
 def _leaves(
     threads: Sequence[Thread], state: _State, columns: int, work: Callable[[int], None]
 ) -> list[tuple[int, int]]:
-    """Returns (number of a Take or MATCH, columns) for each place that the threads reach without reading, in order."""
+    """Returns (number of a Take or MATCH, columns) for all places that the threads reach without reading, in order."""
     seen: dict[int, int] = {}
     found = []
     stack = [(number, (1 << columns) - 1) for number in reversed(state)]
@@ -359,7 +359,7 @@ def _leaves(
 def _steps(
     threads: Sequence[Thread], leaves: list[tuple[int, int]], columns: int, work: Callable[[int], None]
 ) -> tuple[list[dict[int, None]], int]:
-    """Returns the threads that each column leads to, in order, and the columns before which a match ends."""
+    """Returns the threads that the columns lead to, in order, and the columns before which a match ends."""
     targets: list[dict[int, None]] = [{} for _ in range(columns)]
     open_columns = (1 << columns) - 1
     for number, allowed in leaves:
@@ -386,7 +386,7 @@ __all__ = ["compiled"]
 
 @lru_cache(maxsize=16)
 def compiled(pattern: str, of_bytes: bool = False) -> _binding.Pretok:
-    """Returns the splitter with exactly the words that `regex` finds. With `of_bytes`, it reads each byte as the
+    """Returns the splitter with exactly the words that `regex` finds. With `of_bytes`, it reads a byte as the
     character with that code point. UnsupportedError says what in the pattern does not compile."""
     tree = parse(pattern, REGEX)
     if can_be_empty(tree):

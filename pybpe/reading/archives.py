@@ -1,6 +1,6 @@
-"""Reads zip archives: each file in one is a file of the corpus, as if the archive were a folder.
+"""Reads zip archives: a file in one is a file of the corpus, as if the archive were a folder.
 
-Python's zipfile reads the list of the files, once. Each file is then read without it, where the list says that it is:
+Python's zipfile reads the list of the files, once. Files are then read without it, where the list says that it is:
 
     local header    30 bytes, with the sizes of the two fields after it
     name, extra

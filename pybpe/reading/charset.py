@@ -1,6 +1,6 @@
 """Handles text that is not UTF-8, and line ends of Windows.
 
-A user may say the encoding of all texts. If not, pybpe decides for each file, before it cuts any of them:
+A user may name the encoding of all files. If not, pybpe decides file by file, before it cuts any of them:
 
     a mark at the start, or UTF-16    -> that encoding
     parts of the file are UTF-8       -> UTF-8. Reading raises an error if the rest is not
@@ -34,7 +34,7 @@ _INSIDE = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
 def check_encoding(encoding: str | None) -> str | None:
-    """Returns Python's name of an encoding, or None if each file is to show it. Raises ArgumentError if it is not a
+    """Returns Python's name of an encoding, or None if it is decided file by file. Raises ArgumentError if it is not a
     text encoding."""
     if encoding is None or encoding == "auto":
         return None
@@ -146,7 +146,7 @@ def encoding_of(path: str, parts: Sequence[bytes], is_whole: bool) -> str | None
 
     Args:
         path: what errors call the text.
-        parts: the text, or its start and other parts of it, each of which begins and ends between two lines.
+        parts: the text, or its start and other parts of it, which all begin and end between two lines.
         is_whole: whether the last one ends where the text does.
 
     Raises:
@@ -372,7 +372,7 @@ def _differs(block: bytes, held: bytes) -> bool:
 
 
 def _without_returns(name: str, stream: BinaryIO) -> Iterator[bytes]:
-    r"""Yields a text without its \r, each of which precedes a \n."""
+    r"""Yields a text without its \r. All of them precede a \n."""
     read, held = 0, b""  # bytes before the block, and a \r that ends it
     while True:
         data = stream.read(_LINES_BLOCK)

@@ -223,7 +223,7 @@ def _saved_dataset(place: Place) -> list[str] | None:
         data-*.arrow         Arrow streams
         cache-*.arrow        what `datasets` keeps there later: not part of the dataset
 
-    `DatasetDict.save_to_disk` makes a folder with dataset_dict.json and such a folder for each split.
+    `DatasetDict.save_to_disk` makes a folder with dataset_dict.json and one such folder per split.
 
     Raises:
         ArgumentError: the folder has several splits, or the rows are in another order than in the files.

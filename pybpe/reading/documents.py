@@ -67,7 +67,7 @@ _BLANK_CONTEXT = 3  # bytes before a position that decide whether a blank line e
 
 
 class Kinds:
-    """Decides the kind of each file.
+    """Decides the kinds of files.
 
     Attributes:
         read: how files are read. Its `documents` is the kind of texts (see InputFile.form). "auto" means "special", or
@@ -224,7 +224,7 @@ _OF_ARRAY = "if the file is a JSON array, convert it to JSON lines (jq -c '.[]' 
 
 
 def records(lines: memoryview, text_key: str, notes: RecordNotes) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Yields the records of JSON lines that begin at byte `notes.start` of a file, each with its line, and with a
+    """Yields the records of JSON lines that begin at byte `notes.start` of a file, with their lines, and with a
     string at `text_key`, which is put there if it is in an object of the record. Skips blank lines. `notes` gets the
     number of records, and those that are not valid."""
     offset, notes.records, notes.bad = notes.start, 0, []  # C may have tried it before
@@ -248,7 +248,7 @@ def json_problem(error: Exception) -> str:
 
 
 def field_path(fields: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    """Returns the names that lead to a field: one if there is a field with this name, and otherwise one for each part
+    """Returns the names that lead to a field: one if there is a field with this name, and otherwise one for every part
     of a key such as "doc.text". None if there is no such field. Objects in `fields` are mappings.
 
     >>> field_path({"doc": {"text": ""}}, "doc.text"), field_path({"doc.text": "", "doc": {"text": ""}}, "doc.text")

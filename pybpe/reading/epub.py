@@ -4,7 +4,7 @@
     package file              the manifest: files with ids; the spine: ids in reading order
     XHTML files               the chapters
 
-Each paragraph or other block is a line. An empty line separates chapters. Styles, scripts, the table of contents, and
+A paragraph or other block becomes a line. An empty line separates chapters. Styles, scripts, the table of contents, and
 the readings of East Asian characters (ruby) are left out.
 """
 
@@ -74,7 +74,7 @@ def _copied(name: str, source: BinaryIO) -> IO[bytes]:
 
 
 def _chapters(name: str, source: IO[bytes]) -> Iterator[bytes]:
-    """Yields the text of each chapter of a book, which is not empty. Raises FormatError if the file is damaged."""
+    """Yields the chapters of a book, as text that is not empty. Raises FormatError if the file is damaged."""
     try:
         book = zipfile.ZipFile(source)
         files = set(book.namelist())
@@ -128,7 +128,7 @@ def _spine(book: zipfile.ZipFile) -> list[str]:
 
 
 def _text(data: bytes) -> str:
-    """Returns the text of a chapter: a line for each block."""
+    """Returns the text of a chapter: one line per block."""
     declared = _DECLARED.search(data[:200])
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else declared[1].decode() if declared else "utf-8"
     parser = _Chapter()

@@ -116,7 +116,7 @@ _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
 def plain_starts(data: bytes, offsets: Sequence[int]) -> list[bool]:
-    """Returns for the first HEAD_BYTES of each file, data[offsets[i] : offsets[i + 1]], whether they show at a glance
+    """Returns for the first HEAD_BYTES of every file, data[offsets[i] : offsets[i + 1]], whether they show at a glance
     that the file is plain text in UTF-8: `no_text`, `binary_kind` and the others below need not look at it."""
     has_controls = len(data.translate(None, _CONTROLS)) < len(data)  # faster for all at once. Most often there are none
     return [

@@ -1,6 +1,6 @@
 """The files of a corpus, and how paths, folders, globs and URLs name them: plain text or JSON lines, compressed or not.
 
-Small files are columns of names, sizes and times, because a corpus may have millions, and an object for each would take
+Small files are columns of names, sizes and times, because a corpus may have millions, and an object per file would take
 longer than its text. Inputs that can be read only once (standard input, pipes, what some web servers send, and Python
 objects) are copied to files that can be read again.
 """
@@ -60,8 +60,8 @@ class SmallFiles:
     InputFile for each.
 
     Attributes:
-        paths, sizes, modified: the path of each file, its size (type Q), and its modification time in ns (type q).
-        are_crlf: for each file, 1 if its lines end with \\r\\n, which is read as \\n, otherwise 0.
+        paths, sizes, modified: of every file: its path, its size (type Q), and its modification time in ns (type q).
+        are_crlf: for every file, 1 if its lines end with \\r\\n, which is read as \\n, otherwise 0.
         folder: as in InputFile.
         size: the sum of the sizes.
     """
@@ -93,7 +93,7 @@ class SmallFiles:
         return SmallFiles(self.paths, self.sizes, self.modified, self.are_crlf, os.getcwd())
 
     def read(self) -> tuple[memoryview, array[int]]:
-        """Returns the text of all files, and the offsets (type Q) between which that of each is. Raises FileError if a
+        """Returns the text of all files, and the offsets (type Q) between which a file's text is. Raises FileError if a
         file has changed, or cannot be read."""
         paths = [os.path.join(self.folder, path) for path in self.paths] if self.folder else self.paths
         starts = _binding.FileStarts(paths, SMALL_BYTES, self.size, known=True)
@@ -133,13 +133,13 @@ class Corpus:
 
     @property
     def paths(self) -> Iterator[str]:
-        """The path of each file."""
+        """The path of every file."""
         for part in self.parts:
             yield from part.paths if isinstance(part, SmallFiles) else (part.path,)
 
     @property
     def sizes(self) -> Iterator[int | None]:
-        """The size of each file as it is stored, or None if that is not known."""
+        """The size of every file as it is stored, or None if that is not known."""
         for part in self.parts:
             yield from part.sizes if isinstance(part, SmallFiles) else (part.size,)
 

@@ -405,7 +405,7 @@ class InputFile(NamedTuple):
 
     def check_now(self) -> None:
         """Raises FileChangedError if the name now belongs to another file than the one that the run looked at. (A
-        RemoteFile compares each answer.)"""
+        RemoteFile compares every answer.)"""
         if self.remote is not None:
             return
         self.check(_status(self.location))

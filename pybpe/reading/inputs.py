@@ -86,7 +86,7 @@ class ReadOptions:
     Attributes:
         text_key: the key of the text in a JSON record, or its column in parquet and Arrow. "doc.text" is the text of an
             object "doc", unless there is a field with this very name.
-        encoding: the encoding of files, by Python's name. None, or "auto", if each file is to show it.
+        encoding: the encoding of files, by Python's name. None, or "auto", to decide file by file.
         keep_crlf: whether \\r\\n is read as it is in text files that have it throughout, otherwise as \\n.
         documents: one of DOCUMENTS: what separates documents in files whose name does not show it (see documents.py).
         on_error: one of ON_ERROR: what happens at a record that is not valid (see documents.py).

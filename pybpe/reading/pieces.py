@@ -1,6 +1,6 @@
 """Cuts texts into pieces that can be processed separately.
 
-The code reads a text in blocks, and cuts each block at its last safe cut (`pybpe_text_cut`): a place where a new word
+The code reads a text in blocks, and cuts every block at its last safe cut (`pybpe_text_cut`): a place where a new word
 begins regardless of the surrounding text. It carries the text after the cut over to the next block. So the result does
 not depend on the number of workers, and memory does not grow with the file.
 """
@@ -44,7 +44,7 @@ def cutter(
     pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None, prefix_space: bool = False
 ) -> Cut:
     """Returns the Cut for texts that are normalized and then split by a pattern. Texts of a pattern without cuts
-    are never cut. With `prefix_space`, a space is added before each text that does not begin with one."""
+    are never cut. With `prefix_space`, a space is added before every text that does not begin with one."""
     pretok = pattern.pretok
     if pretok is None or not has_cuts(pattern, normalizer):
         return lambda data, start: len(data)

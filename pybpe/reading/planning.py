@@ -1,7 +1,7 @@
 """Divides a corpus: Plan -> Task -> Piece -> documents. A plan divides it into tasks, by file and byte range, a task is
 read in pieces, and C divides a piece into documents. All are the same on one machine and on many.
 
-The plan depends only on the files and the settings. Each task's result has one place in the token files, whichever
+The plan depends only on the files and the settings. A task's result has one place in the token files, whichever
 worker runs it and in whatever order. So the files are the same for any number of workers and any executor, and an
 interrupted run resumes at a task.
 """
@@ -85,7 +85,7 @@ class Plan:
     Attributes:
         files, kinds, cutting: as given.
         splits: the shares of the splits.
-        hashed: whether a hash of each document decides its split.
+        hashed: whether a hash of a document decides its split.
         task_bytes: the approximate size of a task.
     """
 
@@ -102,7 +102,7 @@ class Plan:
         """Yields all tasks, in order.
 
         Args:
-            threads: how many are planned at once. More than one helps if the files are on other machines, since each
+            threads: how many are planned at once. More than one helps if the files are on other machines, because every
                 cut waits for a read.
         """
         return map_ordered(self.fixed, self.loose_tasks(threads), threads)
@@ -122,9 +122,9 @@ class Plan:
             yield task
 
     def _parts(self) -> Iterator[tuple[InputFile | SmallFiles, int | None]]:
-        """Yields the files that are not empty, small ones together unless they must be divided. Each with the byte or
-        row where val ends, if there are val_documents: 0 if all is train, None if all is val. A file of rows that has
-        no bytes is damaged, and whoever reads it says so."""
+        """Yields the files that are not empty, small ones together unless they must be divided. With every file comes
+        the byte or row where val ends, if there are val_documents: 0 if all is train, None if all is val. A file of
+        rows that has no bytes is damaged, and whoever reads it says so."""
         last, end = (0, None) if self._val_documents is None else self._end_of_val
         together = self._is_one_share and self.kinds.read.documents in _WHOLE
         for number, part in enumerate(self.files.parts if together else self.files):
@@ -143,7 +143,7 @@ class Plan:
     def ranges(
         self, part: InputFile | SmallFiles, end_of_val: int | None = None, size: int | None = None
     ) -> Iterator[tuple[Range, int]]:
-        """Yields the ranges of a part of the corpus, each with its approximate size in bytes.
+        """Yields the ranges of a part of the corpus, with their approximate sizes in bytes.
 
         Args:
             part, end_of_val: as `_parts` yields them.
@@ -169,8 +169,8 @@ class Plan:
     # The shares of the splits in a file
 
     def _shares(self, file: InputFile, end_of_val: int | None) -> list[tuple[int | None, int, int | None]]:
-        """Returns (split, start, end) of each split's share of a file. In a text that can be read from any place, they
-        may begin and end anywhere."""
+        """Returns (split, start, end) for every split's share of a file. In a text that can be read from any place,
+        they may begin and end anywhere."""
         if self._is_one_share:
             return [(self._packed_split(file) if self.hashed else 0, 0, None)]
         if self._val_documents is not None:
@@ -213,8 +213,8 @@ class Plan:
             yield Range(file, at, end if is_last else at + size, split, is_last or divided), min(size, stop - at)
 
     def _hashed_ranges(self, file: InputFile, size: int) -> Iterator[tuple[Range, int]]:
-        """Yields the ranges of a text whose documents go to splits by their hashes: several documents each, or a part
-        of a document that is too long to hold in memory. This function hashes such a long document itself.
+        """Yields the ranges of a text whose documents go to splits by their hashes: several documents a range, or a
+        part of a document that is too long to hold in memory. This function hashes such a long document itself.
 
             start                          start + task_bytes         stop
             | documents <mark> ... <mark> | a long one          <mark> |
@@ -476,7 +476,7 @@ def lent_divider(kinds: Kinds, separator: bytes, splits: Sequence[float]) -> Ite
 
     Args:
         kinds: how documents are separated.
-        separator: the bytes written after each document.
+        separator: the bytes written after every document.
         splits: the shares of the splits. With one, documents are not hashed.
     """
     mark, key = kinds.mark, kinds.read.text_key

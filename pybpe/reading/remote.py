@@ -3,7 +3,7 @@ request. InputFile holds a RemoteFile, and opens it at an offset like a local fi
 on a local disk (see files.py), and give the same order.
 
 obstore repeats a request that fails, continues a body that breaks if the ETag is still the same, and compares the range
-that a server sends with the one that it asked for. It does not know what the run saw first: RemoteFile compares each
+that a server sends with the one that it asked for. It does not know what the run saw first: RemoteFile compares every
 answer with that. hf:// URLs are https URLs, which huggingface_hub knows. It also lists folders there.
 """
 

@@ -1,5 +1,5 @@
 """Files whose documents are rows: parquet, and Arrow (.arrow, .feather and .ipc), as streams (which Hugging Face's
-`datasets` writes) or as files (which Feather is). Each has a column of texts. pyarrow reads them. Other columns are
+`datasets` writes) or as files (which Feather is). They have a column of texts. pyarrow reads them. Other columns are
 read only for a caller who names them, or wants all.
 
 Parquet is read in row groups, which a plan divides into tasks. Arrow is read from its start, as a compressed text is:
@@ -34,11 +34,11 @@ Select = Callable[[Any], Sequence[bool]]
 
 
 class Texts:
-    """The texts of some rows, in the memory of Arrow, or of small files: `parts` in order, each with at least one.
+    """The texts of some rows, in the memory of Arrow, or of small files: `parts` in order, none empty.
 
     Attributes:
         parts: the texts.
-        fields: the values of other columns for each text, in the order of the columns, where the text is None. Empty
+        fields: the values of other columns for every text, in the order of the columns, where the text is None. Empty
             for a row that is not selected, and empty as a whole if no other columns were read.
     """
 
@@ -93,13 +93,13 @@ class RowFile:
         raise NotImplementedError
 
     def _batches(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
-        """Yields record batches of the rows start .. end, each with its first row. There may be more rows before them
-        and after them, and more columns."""
+        """Yields record batches of the rows start .. end, with the numbers of their first rows. There may be more rows
+        before them and after them, and more columns."""
         raise NotImplementedError
 
     def texts(self, start: int, end: int | None, notes: RecordNotes) -> Iterator[tuple[Texts, RecordNotes]]:
-        """Yields the texts of some rows (all after the first, if `end` is None), in batches of about PIECE_BYTES, each
-        with its notes. `notes` is for the first batch."""
+        """Yields the texts of some rows (all after the first, if `end` is None), in batches of about PIECE_BYTES, with
+        notes on every batch. `notes` is for the first batch."""
         parts, fields, size, nulls, last = list[_Part](), list[dict[str, Any]](), 0, deque[int](), start
         rest = sys.maxsize if end is None else end
         for row, (data, offsets), more in self._rows(start, rest, nulls if notes.skips else None):
@@ -145,7 +145,7 @@ class RowFile:
         return column
 
     def _decoded(self, batch: Any) -> Iterator[tuple[int, Any]]:
-        """Yields a batch, or the parts of one whose texts are numbers in a dictionary, each with its place. Decoded,
+        """Yields a batch, or the parts of one whose texts are numbers in a dictionary, with their places. Decoded,
         a part has about PIECE_BYTES, however often the longest text is repeated."""
         from pyarrow import DictionaryArray
 
@@ -171,7 +171,7 @@ class RowFile:
         return [next(found) if is_kept else {} for is_kept in kept]
 
     def _fields(self, batch: Any) -> list[dict[str, Any]]:
-        """Returns the values of the other columns of each row."""
+        """Returns the values of the other columns, row by row."""
         if not self._names:
             return []
         columns = []
@@ -332,7 +332,7 @@ class RowGroups(RowFile):
         return sum(map(self._bytes, range(len(self._starts) - 1)))
 
     def between(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Yields (first row, end row, bytes) of each group, limited to rows start .. end."""
+        """Yields (first row, end row, bytes) of every group, limited to rows start .. end."""
         for group, (first, last) in enumerate(pairwise(self._starts)):
             a, b = max(first, start), min(last, end)
             if a < b:

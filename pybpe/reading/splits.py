@@ -1,4 +1,4 @@
-"""Chooses the split of each text."""
+"""Chooses the splits of documents."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _place(number: int, splits: Sequence[float]) -> int:
 
 
 def last_hashes(splits: Sequence[float]) -> list[int]:
-    """Returns the last hash of each split, for code that does not repeat the rounding above: a document belongs to the
+    """Returns the last hash of every split, for code that does not repeat the rounding above: a document belongs to the
     first split whose last hash is not below its own, or if there is none, to split 0."""
     return [_last_hash(split, splits) for split in range(len(splits))]
 
@@ -224,7 +224,7 @@ def end_of_first(files: Iterable[InputFile], kinds: Kinds, count: int) -> tuple[
 
 
 def _document_ends(file: InputFile, kinds: Kinds, look: int = sys.maxsize) -> Iterator[int | None]:
-    """Yields where each non-empty document of a file ends, as a byte or a row. None means the end of the file, or of
+    """Yields where the non-empty documents of a file end, as a byte or a row. None means the end of the file, or of
     the first `look` bytes of a text that is not divided."""
     if file.has_rows:
         for texts, notes in open_rows(file, kinds.read.text_key).texts(
@@ -253,7 +253,7 @@ def _document_ends(file: InputFile, kinds: Kinds, look: int = sys.maxsize) -> It
 
 
 def _ends_in(data: memoryview, at: int, file: InputFile, kinds: Kinds) -> Iterator[int]:
-    """Yields where each non-empty document of a piece of divided text ends. The piece begins at position `at`."""
+    """Yields where the non-empty documents of a piece of divided text end. The piece begins at position `at`."""
     kind, cut, begin, key = kinds.kind(file), kinds.document_cut(file), 0, kinds.read.text_key
     divider = _binding.Divider(b"", None, key, last_hashes((1.0,)))
     while begin < len(data):
@@ -272,8 +272,8 @@ def _ends_in(data: memoryview, at: int, file: InputFile, kinds: Kinds) -> Iterat
 
 
 def marks(stream: BinaryIO | Limited, kinds: Kinds, offset: int = 0) -> Iterator[tuple[int, int]]:
-    """Yields (start, end) of each mark, and finally the end of the stream as an empty mark. `offset` is the position of
-    the stream. Holds one block in memory."""
+    """Yields (start, end) of every mark, and finally the end of the stream as an empty mark. `offset` is the position
+    of the stream. Holds one block in memory."""
     keep = len(kinds.mark_bytes) - 1  # this many bytes of a block may begin a mark that ends in the next
     block = bytearray(keep + min(_FIRST_BYTES, PIECE_BYTES))
     held = 0

@@ -183,7 +183,7 @@ def _local(path: _binding.PathLike) -> str:
 
 
 class _StandardInput(InputStream):
-    """Standard input. Never reads again after its end, because on a terminal each such read would wait for Ctrl-D."""
+    """Standard input. Never reads again after its end, because on a terminal such a read would wait for Ctrl-D."""
 
     def __init__(self) -> None:
         super().__init__(0, closefd=False)

@@ -54,7 +54,7 @@ class Workers:
         self._most = tasks_per_message(size, most_pending(run.workers) // 2)
 
     def done(self, orders: Iterable[Order]) -> Iterator[None]:
-        """Does tasks. Yields after each, in order. Raises WorkerError: as in map_by_executor."""
+        """Does tasks. Yields after every task, in order. Raises WorkerError: as in map_by_executor."""
         if not self.is_shared:
             anchored = (order._replace(task=planning.anchored(order.task)) for order in orders)
             for order, data in map_by_executor(partial(_sent, self._work), anchored, self._run):
@@ -81,7 +81,8 @@ class Workers:
             yield message
 
     def make(self, function: Callable[[Any], str], files: Iterable[Any]) -> Iterator[str]:
-        """Makes files in the shared folder, each with a path and a size. Yields function(file) for each, in order."""
+        """Makes files in the shared folder, which have a path and a size. Yields function(file) for all of them, in
+        order."""
         for file, made in map_by_executor(partial(_made, self._folder, function), files, self._run):
             _await(file.path, file.size)
             yield made
@@ -89,7 +90,7 @@ class Workers:
 
 def is_shared(folder: SharedFolder, run: RunOptions) -> bool:
     """Returns whether the workers of a run see a folder under the same name. Asks as often as tasks are submitted at
-    once, so that probably each worker answers."""
+    once, so that probably every worker answers."""
     count = most_pending(run.workers)
     return all([is_seen for _, is_seen in map_by_executor(SharedFolder.is_seen, [folder] * count, run)])
 

@@ -50,7 +50,7 @@ def most_pending(workers: int | None) -> int:
 def map_by_executor(
     function: Callable[[Item], Result], items: Iterable[Item], run: RunOptions, ordered: bool = True
 ) -> Iterator[tuple[Item, Result]]:
-    """Yields (item, function(item)) for each item, computed by the workers of the run's executor. In order, unless
+    """Yields (item, function(item)) for all items, computed by the workers of the run's executor. In order, unless
     `ordered` is False. Raises WorkerError if the executor does not do a task, or it takes longer than task_timeout."""
     if not hasattr(run.executor, "submit"):
         raise ArgumentError(

@@ -3,7 +3,7 @@ remote.py.
 
 `map_ordered` is the main function. It hands items to threads and returns results in the order of the items. Only a few
 items are in progress at once, so memory stays bounded however long the input is. Ctrl-C works at once: the main thread
-waits in Python, and each item takes a few milliseconds of C.
+waits in Python, and an item takes a few milliseconds of C.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def worker_count(workers: int | None, name: str = "workers") -> int:
 def map_ordered(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int | None = None
 ) -> Iterator[Result]:
-    """Yields function(item) for each item, in order, computed by `workers` threads.
+    """Yields function(item) for all items, in order, computed by `workers` threads.
 
     A function that loops in Python for more than some milliseconds must call `end_if_unwanted` in the loop. An
     exception from `function` or `items` is re-raised here after the threads have stopped. A thread that does not stop
@@ -150,7 +150,7 @@ class _Threads:
             del task  # the result is large, and only the caller should keep it
 
     def stop(self) -> None:
-        """Ends the threads, each after its current task. One that was starting when Ctrl-C arrived ends by itself."""
+        """Ends the threads, after their current tasks. One that was starting when Ctrl-C arrived ends by itself."""
         self._unwanted.set()
         for _ in self._threads:
             self._tasks.put(None)

@@ -74,7 +74,7 @@ if sys.platform == "win32":  # pragma: no cover (other systems)
 
     def read_at(handle: int, size: int, offset: int) -> bytes:
         """Returns bytes from a place in an open file. Fewer than `size` only at its end. Windows has one position for
-        each open file, so threads take turns."""
+        every open file, so threads take turns."""
         with _positions:
             os.lseek(handle, offset, os.SEEK_SET)
             data = os.read(handle, size)

@@ -6,7 +6,7 @@ The result goes into a hidden folder next to a file that is there, or in a folde
     the same bytes                                   nothing changes: the call was made before
     anything else                                    it stays, and the call raises ArgumentError
 
-In a folder, this is so for each file that the call writes, and other files stay as they are.
+In a folder, this is so for every file that the call writes, and other files stay as they are.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Returns how a call differs from the call that made an output, as a sentence for a message.
 
     Args:
-        old, new: what each call asked for: parameter -> value, or values by their names. "inputs" has what each input
-            is, by its name. "auto" is any value, and so is what the new call cannot say of its tokenizer yet.
+        old, new: the options of the two calls: parameter -> value, or values by their names. "inputs" describes the
+            inputs, by their names. "auto" is any value, and so is what the new call cannot say of its tokenizer yet.
     """
     found = list(_differing(old, new))
     others = "the content of an input, an option that is not recorded, or the version of pybpe"

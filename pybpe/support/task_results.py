@@ -4,7 +4,7 @@ are left.
 A task has one file, which appears complete or not at all. Its name is a hash of everything that the results depend on:
 the run's settings, and the ranges of the inputs that the task reads. So if some inputs change, the results of tasks
 that read others stay. A file has one result after another, because a task may read more text than fits in memory. Each
-is: the length and the CRC-32 of its header, each 4 bytes, then the header, JSON, and sections of bytes whose
+is: the length and the CRC-32 of its header (4 bytes and 4 bytes), then the header, JSON, and sections of bytes whose
 names, sizes and CRC-32 the header has.
 
 Files are not synced, which would take long for many tasks, so a power failure may damage some. Whoever reads them
@@ -176,7 +176,7 @@ class Result:
 
 
 def results_in(path: str) -> Iterator[tuple[Result, dict[str, Any]]]:
-    """Yields the results in the file of a task, in order, each with its header. Raises FormatError as Result does."""
+    """Yields the results in the file of a task, in order, with their headers. Raises FormatError as Result does."""
     start, size = 0, size_of(path)
     if size < 0:  # another reader found damage
         raise _damaged(path, 0)

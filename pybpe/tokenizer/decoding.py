@@ -1,6 +1,6 @@
 """Decoding: converts the ids of callers for C, and turns ids that arrive one by one into text.
 
-Each chunk of ids takes a few milliseconds, and Ctrl-C works between chunks.
+A chunk of ids takes a few milliseconds, and Ctrl-C works between chunks.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def error_handler(name: str) -> str:
 def decoded_batch(
     decode: Callable[[Iterable[int]], str], batch: Iterable[Iterable[int]], num_threads: int | None
 ) -> list[str]:
-    """Returns decode(ids) for each sequence of a batch, computed by threads, unless all are short: threads cost more
+    """Returns decode(ids) for all sequences of a batch, computed by threads, unless all are short: threads cost more
     than decoding these."""
     count, rows = worker_count(num_threads, "num_threads"), list(batch)
     has_long = any(not isinstance(ids, Sized) or len(ids) > _MANY for ids in rows)
@@ -173,7 +173,7 @@ class IdDecoder:
 
     def stream_texts(self, skipped: Collection[int]) -> list[str | None]:
         """Returns the texts of tokens that are whole characters, by id, as streams that skip these ids return them. A
-        stream enters each text when it first needs it. None means that it has not, or that the bytes are no text."""
+        stream enters a text when it first needs it. None means that it has not, or that the bytes are no text."""
         key = frozenset(skipped)
         if key not in self._texts:
             self._texts[key] = [None] * len(self._tokens)
@@ -188,7 +188,7 @@ class IdDecoder:
         return data
 
     def _sizes(self, chunks: Sequence[IdBuffer], start: int = 0) -> list[int]:
-        """Returns the number of bytes of each chunk of ids. `start` others come before."""
+        """Returns the numbers of bytes of all chunks of ids. `start` others come before."""
         sizes = []
         for i, chunk in enumerate(chunks):
             try:

@@ -124,7 +124,7 @@ class TextEncoder:
         view: Callable[[Ids], View],
         room: Callable[[int], Array] | None = None,
     ) -> Iterable[tuple[int, View]]:
-        """Returns the index of the first text of each group, and view(the ids of its texts), which a thread calls. The
+        """Returns the index of the first text of every group, and view(the ids of its texts), which a thread calls. The
         arguments are as in _binding.Encoder.encode."""
 
         def encode(group: _TextGroup) -> tuple[int, View]:
@@ -170,7 +170,7 @@ class TextEncoder:
     def batch(
         self, texts: Sequence[Text], specials: _binding.Specials | None, num_threads: int | None
     ) -> list[list[int]]:
-        """Returns the ids of each text, computed by threads."""
+        """Returns the ids of every text, computed by threads."""
         few = len(texts) <= _FEW_TEXTS and specials is self.specials
         if few and self._divide(texts, num_threads).threads == 0:
             return [self.short.encode(text) or self.encode(text, specials) for text in texts]
@@ -190,7 +190,7 @@ class TextEncoder:
     def arrays(
         self, texts: Sequence[Text], specials: _binding.Specials | None, num_threads: int | None
     ) -> tuple[Array, Array]:
-        """Returns the ids of all texts in one array, and the index where each text begins."""
+        """Returns the ids of all texts in one array, and the indexes where texts begin."""
         work, dtype = self._divide(texts, num_threads), self._model.dtype
         if work.threads == 0:
             return self._view(texts, specials, dtype.itemsize, partial(Ids.arrays, dtype=dtype))
@@ -390,7 +390,7 @@ def whole_characters(texts: Iterable[Text]) -> Iterator[Text]:
 
 
 def segments(data: bytes, specials: _binding.Specials | None) -> Iterator[tuple[bytes, int | None]]:
-    """Yields the texts between special tokens, each with the id of the special token after it; the last has None."""
+    """Yields the texts between special tokens, with the id of the special token that follows, or None at the end."""
     begin = 0
     for start, end, special in specials.find_all(data) if specials is not None else ():
         yield data[begin:start], special
@@ -470,7 +470,7 @@ Span = tuple[int, int]
 
 
 class EncodingWithOffsets(NamedTuple):
-    """Ids, and the span of each of their tokens in the text.
+    """Ids, and the spans of their tokens in the text.
 
     Attributes:
         ids: the ids that `Tokenizer.encode` returns.
@@ -535,7 +535,7 @@ def _between(bounds: numpy.ndarray[Any, Any]) -> list[Span]:
 
 
 def char_starts(tokens: Sequence[bytes]) -> list[int]:
-    """Returns the index of the character where each token begins, like tiktoken's decode_with_offsets."""
+    """Returns the indexes of the characters where tokens begin, like tiktoken's decode_with_offsets."""
     starts = []
     count = 0
     for token in tokens:

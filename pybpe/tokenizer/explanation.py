@@ -23,7 +23,7 @@ class Step(NamedTuple):
     """One step of a word.
 
     Attributes:
-        rule: "bytes", the start: an id for each byte, "merge", or the rule that makes one id of the whole
+        rule: "bytes", the start: one id per byte, "merge", or the rule that makes one id of the whole
             word without merges: "special token", or "whole word" (see Model.whole_words).
         rank: the place of the merge in `Tokenizer.merges`, or None.
         ids: the ids of the word after the step.
@@ -66,7 +66,7 @@ class Explanation:
         return f"Explanation({counted(len(self.words), 'word')}; print shows them)"
 
     def __str__(self) -> str:
-        """Each word with its ids, and below it a line for each step."""
+        """The words with their ids, and below a word one line per step."""
         return "\n".join(line for word in self.words for line in self._lines(word))
 
     def _lines(self, word: Word) -> Iterator[str]:

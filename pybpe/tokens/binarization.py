@@ -189,7 +189,7 @@ def encode_files(
         eot: "keep": the ids of a text file are `tok.encode` of its text, special tokens included, and `tok.decode`
             gives the text back, with \\n for \\r\\n unless `keep_crlf`. Records are concatenated. The other values set
             what goes between documents, whatever the input had there: "none" for nothing, or the tokenizer's end of
-            text, "prepend" (before each) or "append" (after each), or another special token, as in `binarize`.
+            text, "prepend" (before it) or "append" (after it), or another special token, as in `binarize`.
         The other arguments are the same as in `binarize`.
 
     Returns:

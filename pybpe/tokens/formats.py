@@ -1,9 +1,9 @@
 """The formats of token files, by name. Most are a header and the ids; pack/rows.py writes those with rows.
 
-Megatron-LM has two files: NAME.bin holds the ids, NAME.idx where each document is in it. The index, little-endian, as
+Megatron-LM has two files: NAME.bin holds the ids, NAME.idx says where documents are in it. The index, little-endian, as
 megatron/core/datasets/indexed_dataset.py reads it: "MMIDIDX\\0\\0"; u64 version 1; u8 type of the ids (8: uint16, 4:
 int32); u64 sequences; u64 documents + 1; then int32 lengths, int64 byte offsets of the sequences, int64 document
-borders, which are sequence numbers from 0. Each document is one sequence here.
+borders, which are sequence numbers from 0. A document is one sequence here.
 
 llmq (github.com/IST-DASLab/llmq, src/training/dataloader.cpp and scripts/tokenize_data.py) has a header of 256 int32:
 "BIN.TOK\\n". Version 2; bytes per id, always 4; the number of ids; the size of the vocabulary; 1 if a mask of one bit
@@ -50,7 +50,7 @@ class Format:
 
     Attributes:
         name: its name for users.
-        file: the name of a file, with placeholders {name}, {split} and {index}. Without {index}, each split is one file
+        file: the name of a file, with placeholders {name}, {split} and {index}. Without {index}, a split is one file
             of any size.
         read: read(path, dtype) yields the ids of a file in blocks.
         header: header(tokens, dtype, n_vocab) returns what comes before the ids. None means that the file has rows,
@@ -198,7 +198,7 @@ def write_offsets(path: str, blocks: Iterator[Array], documents: int, tokens: in
 
 
 def _with_ends(blocks: Iterator[Array], tokens: int) -> Iterator[Array]:
-    """Yields where documents begin, in blocks, each with the end of its last document."""
+    """Yields where documents begin, in blocks that have the end of their last document too."""
     last = numpy.empty(0, dtype=numpy.int64)
     for starts in blocks:
         found = numpy.concatenate([last, starts])

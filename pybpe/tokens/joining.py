@@ -1,6 +1,6 @@
 """join: makes one folder of token files from several, which binarize wrote on different machines.
 
-Each machine runs `binarize` on its own files, into a folder of its own. Since split_by="hash" chooses a document's
+Every machine runs `binarize` on its own files, into a folder of its own. Since split_by="hash" chooses a document's
 split by its content alone, every document is in the split in which one run on all files would have put it. So the
 tokens of the folders, one after the other, are that run's tokens, and `join` writes them as that run would:
 

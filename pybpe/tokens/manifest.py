@@ -237,7 +237,7 @@ def found_manifest(folder: str) -> Manifest | None:
 
 
 def _row_lines(manifest: Manifest) -> Iterator[str]:
-    """Yields a line for each split about its packed rows, if there are any."""
+    """Yields one line per split about its packed rows, if there are any."""
     packing: Mapping[str, Any] = manifest.packing or {}
     for split, facts in packing.get("splits", {}).items():
         if facts and facts["rows"]:
@@ -249,7 +249,7 @@ def _row_lines(manifest: Manifest) -> Iterator[str]:
 
 
 def _mixture_lines(mixture: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yields lines that compare the tokens that were asked of each source with the tokens that it gave, and say how
+    """Yields lines that compare the tokens that were asked of a source with the tokens that it gave, and say how
     often it was repeated."""
     if mixture is None:
         return
@@ -270,7 +270,7 @@ def passes(epochs: float) -> str:
 
 def _inputs(content: dict[str, Any]) -> list[Input]:
     """Returns the inputs of a manifest. Removes from its shards, and from what was joined, what version 1 says of them:
-    (file, start, end) of each range that was read."""
+    (file, start, end) of every range that was read."""
     ranges: list[Sequence[Any]] = []
     for record in (record for found in content["shards"].values() for record in found):
         ranges += record.pop("sources", ())
@@ -425,7 +425,7 @@ class FileFacts(NamedTuple):
 
 
 def file_facts(paths: Iterable[str], are_listed: bool = False) -> list[FileFacts | None]:
-    """Returns the entry of the manifest next to each file, or None if there is no valid one, or it does not name the
+    """Returns the entry of the manifest next to every file, or None if there is no valid one, or it does not name the
     file. For a link, the manifest may also be next to the file that it leads to, as in a workspace.
 
     Raises:

@@ -194,7 +194,7 @@ class _Run:
         return same or (encoder is not None and sums != [] and sums == encoder.sums(order.task))
 
     def _here(self, orders: Iterator[Order], doubts: Doubts, bar: Progress) -> Iterator[None]:
-        """Does tasks in threads of this process. Yields after each."""
+        """Does tasks in threads of this process. Yields after every task."""
         ours, theirs = tee(orders)
         found = self._job.encoded((order.task for order in theirs), doubts)
 
@@ -263,7 +263,7 @@ class _Run:
 
 
 def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
-    """Returns how many tokens each shard of a split gets.
+    """Returns the numbers of tokens of a split's shards.
 
     Args:
         tokens: the tokens of the split.
@@ -302,7 +302,7 @@ def check_least(path: str, tokens: int, least: int, reader: str = "llm.c", total
 
 
 def sizes_of(layout: Layout, split: str, tokens: int, total: int) -> list[int]:
-    """Returns how many tokens each shard of a split of so many tokens gets. All splits have `total` tokens.
+    """Returns the numbers of tokens of the shards of a split of so many tokens. All splits have `total` tokens.
 
     Shards of equal size have at most `shard_tokens` tokens. Others have `shard_tokens`, and the last one the rest, but
     at least `min_shard_tokens`. It may be that much longer instead.
@@ -379,7 +379,7 @@ def make_shards(
 def shard_orders(
     layout: Layout, split: int, sizes: Sequence[int], paths: Iterable[str], folder: str
 ) -> Iterator[tuple[ShardRecord, ShardOrder]]:
-    """Cuts the tokens of a split into shards of these sizes, for files in a folder. Yields each when it is full."""
+    """Cuts the tokens of a split into shards of these sizes, for files in a folder. Yields a shard when it is full."""
     output, stream = layout.output, Stream(layout.marks)
     width, name, mark = ID_BYTES[output.dtype], SPLIT_NAMES[split], layout.tok.eot_token or 0
     header_of = output.form.header

@@ -1,8 +1,8 @@
 """The tokens of a task: pieces of text become segments, which are ids of one split, and these the results of
 task_results.py.
 
-A result has the ids of each split, with <|endoftext|> between documents, and where documents begin among them. Input
-texts may have this mark before documents, after them, or at both ends of a file. Whatever the input has, each non-empty
+A result has the ids by split, with <|endoftext|> between documents, and where documents begin among them. Input
+texts may have this mark before documents, after them, or at both ends of a file. Whatever the input has, a non-empty
 document gets exactly one, before it ("prepend") or after it ("append"), or none at all ("none").
 
 A task does not know whether its first document began in a task before it. It writes its tokens as if none did. Whoever
@@ -215,7 +215,7 @@ class TaskEncoder(NamedTuple):
 
 def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> list[Segment]:
     """Returns the segments of pieces, in order. Small texts, as of compressed files, become one piece, because a call
-    to C for each would take longer than the encoding."""
+    to C per text would take longer than the encoding."""
     mark = None if (eot := encoder.tok.model.eot) is None else eot.encode()
     found = list[Segment]()
     for split, some in groupby(pieces, partial(_split_if_small, mark)):
@@ -359,7 +359,7 @@ class _Split:
 
 
 def task_data(found: Iterable[Encoded], splits: int, marks: Marks, stamp: str = "") -> Iterator[_binding.Data]:
-    """Yields the results of a task, in the form of task_results.py, in parts. There is a result for each
+    """Yields the results of a task, in the form of task_results.py, in parts. There is one result per
     _RESULT_TOKENS, because a compressed file is one task, however long its text is. `stamp` is as in Order."""
     streams = [_Split(marks) for _ in range(splits)]
     header = _header(stamp)

@@ -193,7 +193,7 @@ class TokenStream:
             dtype, which must be this one.
 
     Attributes:
-        facts: what the manifest next to each file says about it, or None: see file_facts.
+        facts: what the manifest next to a file says about it, or None: see file_facts.
         made_by: the first file whose tokenizer a manifest states, and the fingerprint of that tokenizer, or None.
 
     Raises:
@@ -236,7 +236,7 @@ class TokenStream:
 
     @property
     def starts(self) -> list[int]:
-        """Where each file starts, and where the last one ends."""
+        """Where files start, and where the last one ends."""
         return self._starts
 
     def __len__(self) -> int:
@@ -244,8 +244,8 @@ class TokenStream:
 
     def fingerprint(self) -> str:
         """Returns a hash of the number of tokens, the ids at 64 places (the first, the last, and others evenly between
-        them; 1024 ids at each), and the SHA-256 of each file that a manifest states. So files that pybpe wrote differ
-        if one id does. For others, a change between the places is not noticed."""
+        them; 1024 ids at every place), and the SHA-256 of the files that a manifest states. So files that pybpe wrote
+        differ if one id does. For others, a change between the places is not noticed."""
         digest = hashlib.sha256(repr((len(self), [facts.sha256 for facts in self.facts if facts])).encode())
         last = max(0, len(self) - _SAMPLE_TOKENS)
         for start in sorted({last * i // (_SAMPLES - 1) for i in range(_SAMPLES)}):
@@ -292,7 +292,7 @@ class TokenStream:
 
 
 class MarksFirst:
-    """The tokens of a stream with a mark after each document, as if it came before each.
+    """The tokens of a stream with a mark after every document, as if it came before the document.
 
     Args:
         stream: the tokens. The last one is a mark.
@@ -318,7 +318,7 @@ class MarksFirst:
 
 
 def with_marks_first(stream: TokenStream, mark: int, eot: object) -> TokenStream | MarksFirst:
-    """Returns tokens with the mark of each document before it. `eot` is where it is: "prepend" or "append"."""
+    """Returns tokens with the documents' marks before them. `eot` is where it is: "prepend" or "append"."""
     return MarksFirst(stream, mark) if eot == "append" else stream
 
 
@@ -364,8 +364,8 @@ def _open_files(paths: Sequence[str], dtype: str | None) -> tuple[_Read, list[in
 
 
 def _token_paths(source: Paths) -> tuple[list[str], list[FileFacts | None]]:
-    """Returns the files, and what manifests say about them. Each file once, and as its manifest has it: tokens of
-    another run, or the same ones twice, look like any others."""
+    """Returns the files, and what manifests say about them. Files come once, and as their manifests have them: tokens
+    of another run, or the same ones twice, look like any others."""
     paths, patterns = list[str](), list[str]()
     for given in path_list(source):
         if os.path.isdir(given):

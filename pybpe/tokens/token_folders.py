@@ -3,7 +3,7 @@ and documents.
 
 `join` and `mix` make one data set of several folders. A document that one of them holds out, in val or test, must not
 be trained on through another one, however they were split. So all documents are compared: by the first 8 bytes of a
-hash of their ids. The hashes of held-out documents are in memory, 8 bytes each. A long document counts as its
+hash of their ids. The hashes of held-out documents are in memory, 8 bytes a document. A long document counts as its
 beginning."""
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class TokenFolder(NamedTuple):
         return path
 
     def check_documents(self, out: str | None) -> None:
-        """Raises ArgumentError unless the folder has the documents of its inputs, each with a mark, or if it is the
+        """Raises ArgumentError unless the folder has the documents of its inputs, all with a mark, or if it is the
         output folder `out`."""
         settings = self.manifest.settings
         if out is not None and os.path.realpath(self.path) == os.path.realpath(out):
@@ -204,7 +204,7 @@ def _with_equal_inputs(parts: Parts) -> dict[tuple[int, int], tuple[str, bool]]:
 
 
 def _owned(held: Sequence[Array]) -> tuple[Array, Array]:
-    """Returns all values, sorted, and which array has each: its number, or -1 if several do."""
+    """Returns all values, sorted, and the numbers of the arrays that have them, or -1 if several do."""
     values, counts = numpy.unique(numpy.concatenate(held), return_counts=True)
     owners = numpy.empty(len(values), dtype=numpy.int32)
     for number, some in enumerate(held):
@@ -227,7 +227,7 @@ def _check_held_out(parts: Parts, number: int, digests: Array, values: Array, ow
 
 
 def _digests(data: TokenFolder, split: str) -> Iterator[Array]:
-    """Yields a hash of each document of a split: uint64."""
+    """Yields the hashes of the documents of a split: uint64."""
     manifest = data.manifest
     if not manifest.split_tokens(split):
         return

@@ -47,10 +47,10 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
 
     Checks the size and SHA-256 of every file, and that the manifest does not contradict itself. Token files that the
     manifest does not list are problems too, since programs that find shards by a pattern read them. With a tokenizer,
-    it also checks that the tokenizer is the manifest's, that every id is in the vocabulary, that each file has the
+    it also checks that the tokenizer is the manifest's, that every id is in the vocabulary, that all files have the
     stated numbers of documents and of bytes of text, with marks where the manifest says, and that some documents encode
-    again to the ids that they were decoded from. In packed rows, which may cut documents anywhere, it checks that each
-    row begins with the mark instead.
+    again to the ids that they were decoded from. In packed rows, which may cut documents anywhere, it checks instead
+    that every row begins with the mark.
 
     Args:
         folder: the folder with manifest.json, or one file in it, to check only that one.
@@ -292,7 +292,7 @@ class SplitStatistics:
     """The statistics of one split.
 
     Attributes:
-        tokens, documents, text_bytes, shards: the numbers of each.
+        tokens, documents, text_bytes, shards: their numbers.
         bytes_per_token: bytes of text per token, or 0 if there are no tokens.
         document_tokens: percentile -> document length in tokens, without marks. Empty if no marks separate documents.
             In packed rows, the length of a part of a document.

@@ -302,7 +302,7 @@ class _Counting:
         return WordCounter(self._settings, self._plan.kinds, self._plan.splits, workers, limit, runs, expected)
 
     def _checkpointed(self, groups: Iterable[_Group], folder: str, bar: Progress) -> Iterator[tuple[str, int]]:
-        """Yields the name of each group's file, and the size of the group."""
+        """Yields the names of the groups' files, and the sizes of the groups."""
         ready = list[tuple[str, int]]()
 
         def missing() -> Iterator[_Group]:
@@ -322,7 +322,7 @@ class _Counting:
         yield from ready
 
     def _count(self, groups: Iterable[_Group], bar: Progress, ordered: bool) -> Iterator[tuple[_Group, int]]:
-        """Counts groups with their counters. Yields each group when it is complete, and its size. If there are several
+        """Counts groups with their counters. Yields a group when it is complete, and its size. If there are several
         groups, they must be `ordered`."""
         begun = deque[_Group]()  # the group of each item that is being counted
 
@@ -415,7 +415,7 @@ _GROWTH_MAX = 4.0  # the most by which an estimate may multiply the size of a ta
 
 class WordCounter:
     """Counts the words of pieces, of divided ones only the documents of the first split. Several threads may do so at
-    the same time, each with its own table.
+    the same time, with their own tables.
 
     When the common table is full, and a thread's table has used its share of `memory_limit`, the thread sorts it and
     writes it to a temporary folder as a run. `finish` merges the runs. `runs` of an earlier process are added to the
@@ -662,7 +662,7 @@ class MergingMemory(NamedTuple):
 
     def need(self, words: int, size: int) -> int:
         """Returns about how many bytes merging takes for distinct words that have `size` bytes. First there are the
-        words, with their counts, offsets and order, and the trainer's slots, one for each byte and each word. Then the
+        words, with their counts, offsets and order, and the trainer's slots, one per byte and word. Then the
         slots, and lists of the places of pairs, which have up to half as many entries."""
         slots, width = size + words, 2 if self.size < _WIDE else 4
         return width * slots + max(size + 20 * words, 4 * slots // 2)

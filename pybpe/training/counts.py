@@ -286,7 +286,7 @@ def write_blocks(path: _binding.PathLike, header: Mapping[str, object], blocks: 
 
 
 def parts(header: Mapping[str, object], blocks: Iterable[_binding.WordBlock]) -> Iterator[tuple[bytes, int]]:
-    """Yields the bytes of a file, in parts, each with the number of its words."""
+    """Yields the bytes of a file, in parts, with the numbers of their words."""
     text = json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
     yield _checked(MAGIC + struct.pack("<II", VERSION, len(text)) + text), 0
     total = 0

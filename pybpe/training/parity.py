@@ -1,7 +1,7 @@
 """Parity-aware training, after Foroutan et al. 2025, "Parity-Aware Byte-Pair Encoding".
 
-Each language has text to learn from and a development text. A language costs the tokens of its development text,
-divided by its characters or bytes. The cost of a translation is the number of its tokens itself. In each step, the
+A language has text to learn from and a development text. A language costs the tokens of its development text,
+divided by its characters or bytes. The cost of a translation is the number of its tokens itself. In every step, the
 language that costs the most chooses the merge: the pair that is most frequent in the text to learn from.
 
 The authors' program, in the variant that they call base, does the same, with two differences. It stops when the most
@@ -117,7 +117,7 @@ def _size(words: _binding.Words, per: str) -> int:
 
 
 def _lines(texts: Any, settings: CountSettings) -> int:
-    """Returns the number of lines of a text, as `pybpe.compare` counts them: each record is one."""
+    """Returns the number of lines of a text, as `pybpe.compare` counts them: a record is one."""
     if not is_path_list(texts):
         return sum(_text_lines(bytes(utf8(text))) for text in texts)
     lines, key, cut = 0, settings.read.text_key, settings.cutting.cut

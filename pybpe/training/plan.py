@@ -26,7 +26,7 @@ _RECORDED_IF_SET = ("superwords", "transition", "whole_characters")
 
 
 class Stage(NamedTuple):
-    """One of the stages of a training run. Each continues with the merges of the one before it."""
+    """One of the stages of a training run. It continues with the merges of the one before it."""
 
     # The pattern that splits the counted texts into words to learn from, or None if the counted texts are these words.
     words: Pattern | None

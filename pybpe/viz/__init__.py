@@ -301,7 +301,7 @@ def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
 
 @cache
 def packed_classes() -> str:
-    """Returns the class of each code point as the patterns see it, in runs of (length, class)."""
+    """Returns the classes of all code points as the patterns see them, in runs of (length, class)."""
     newline = 64  # this bit is set only in ASCII characters, which the page does not look up
     packer = Packer()
     for kind, run in itertools.groupby(_binding.unicode_classes()):

@@ -1,4 +1,4 @@
-r"""A regular expression as a tree of the constructs that three engines share, each with one meaning.
+r"""A regular expression as a tree of the constructs that three engines share, with the same meaning.
 
 There are no flags: a letter whose case is ignored is a set of characters, and a dot is a set. Line anchors, word
 boundaries and so on are expressed with the few nodes below, so two expressions with equal trees have equal matches.

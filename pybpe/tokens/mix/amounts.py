@@ -1,4 +1,4 @@
-"""Computes how many tokens a recipe asks of each source, before anything is read, and refuses impossible amounts."""
+"""Computes how many tokens a recipe asks of its sources, before anything is read, and refuses impossible amounts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def asked_tokens(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, int]:
 
     Args:
         recipe: the recipe.
-        sizes: the tokens in the train split of each source.
+        sizes: the tokens in the train split of every source.
 
     Raises:
         ArgumentError: the recipe contradicts itself. LimitError: a source is too small. The error has the largest
@@ -54,8 +54,8 @@ def _fixed(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def _with_shares(recipe: Recipe, fixed: Mapping[str, int], tokens: int) -> dict[str, int]:
-    """Returns these amounts, and divides the rest of the tokens by weight. The sum is exact, and each share is off by
-    less than one token."""
+    """Returns these amounts, and divides the rest of the tokens by weight. The sum is exact, and no share is off by
+    a token or more."""
     weights = {source.name: source.amount for source in recipe.sources if source.kind == "weight"}
     total, rest, before, shares = sum(weights.values()), tokens - sum(fixed.values()), Fraction(0), dict(fixed)
     for name, weight in weights.items():

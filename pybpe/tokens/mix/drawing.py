@@ -1,8 +1,8 @@
-"""Finds the documents of each source, and decides which of them a mixture gets.
+"""Finds the documents of the sources, and decides which of them a mixture gets.
 
 The lengths of documents go into a file without a name, since there may be more than fit in memory.
 
-Each document has a number in its split of its source. A key is a function of the seed, of the use of the key, and of
+A document has a number in its split of its source. A key is a function of the seed, of the use of the key, and of
 that number, so it depends neither on the number of workers nor on what fits in memory. Documents are in random order if
 they are sorted by their keys: "decorating" and sorting, as in shuf(1). A key is splitmix64's finalizer applied twice,
 to a counter with a random start (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014). Starts
@@ -13,7 +13,7 @@ they end, the lengths are summed by the upper bits of the keys, and then only th
 sorted. So memory does not grow with the number of documents.
 
 In the output, the passes over a source share the range of keys by their numbers of tokens, so every document comes once
-before any comes again, and each source has the same share of any part of the output:
+before any comes again, and a source has the same share of any part of the output:
 
     a, 2.5 passes   |  pass 0, shuffled   |  pass 1, shuffled   | half of pass 2 |
     b, 1 pass       |                      pass 0, shuffled                      |
@@ -46,8 +46,8 @@ class Documents:
     """The documents of one split of a source, numbered from 0.
 
     Args:
-        stream: the tokens, with the mark of each document before it.
-        lengths: the tokens of each document, its mark included: uint64.
+        stream: the tokens, with the documents' marks before them.
+        lengths: the tokens of every document, its mark included: uint64.
     """
 
     def __init__(self, stream: TokenStream | MarksFirst, lengths: Array) -> None:
@@ -78,7 +78,7 @@ def find_documents(stream: TokenStream, mark: int, eot: str, n_vocab: int, folde
         folder: where the file of their lengths is.
 
     Raises:
-        FormatError: the stream does not begin or end with a mark, as it must, two marks follow each other, or an id is
+        FormatError: the stream does not begin or end with a mark, as it must, two marks are neighbors, or an id is
             not in the vocabulary.
     """
     with file_errors(folder, "cannot be written"), tempfile.TemporaryFile(dir=folder) as file:
@@ -193,17 +193,17 @@ class Drawn:
 
 
 def everything(documents: Documents) -> Drawn:
-    """Returns all documents, each once."""
+    """Returns all documents once."""
     return Drawn((Pass(documents.tokens),), documents.tokens, len(documents)) if len(documents) else Drawn()
 
 
 def draw_all(recipe: Recipe, documents: Sequence[Documents], asked: Mapping[str, int], tolerance: int) -> list[Drawn]:
-    """Returns the part of a mixture from each source. A source with a weight also gets what those with a weight
+    """Returns the part of a mixture from every source. A source with a weight also gets what those with a weight
     before it lack, so that the error of their sum does not grow with their number.
 
     Args:
         recipe: the recipe.
-        documents: the documents of each source's train split.
+        documents: the documents of the sources' train splits.
         asked: the tokens that the recipe asks of its sources, by name.
         tolerance: see draw.
     """
@@ -225,7 +225,7 @@ def draw(documents: Documents, tokens: int, tolerance: int, seed: int, source: s
         tokens: how many tokens, marks included, are wanted.
         tolerance: if the next document does not fit, and fewer tokens than this are missing, it is left out. Otherwise
             it is cut.
-        seed, source: choose the order of each pass.
+        seed, source: choose the order of every pass.
 
     Returns:
         Documents with at most `tokens` tokens, and more than `tokens - tolerance`.

@@ -142,7 +142,7 @@ def _mixed(
 
 
 def _sizes(recipe: Recipe, sources: Sequence[TokenFolder]) -> dict[str, int]:
-    """Returns the number of tokens in the train split of each source, by name."""
+    """Returns the numbers of tokens in the sources' train splits, by name."""
     return {given.name: source.manifest.split_tokens("train") for given, source in zip(recipe.sources, sources)}
 
 

@@ -1,4 +1,4 @@
-"""A recipe: the sources of a mixture, and how much of each it gets. See docs/mixing.md.
+"""A recipe: the sources of a mixture, and how much it gets of them. See docs/mixing.md.
 
 seed = 1
 tokens = 2_000_000_000

@@ -1,14 +1,14 @@
 """The global shuffle: sorts all documents by their writing keys (drawing.py), in buckets that fit in memory.
 
-Each split is shuffled by itself. A bucket has the documents of a split whose keys are in one of several equal ranges,
+Every split is shuffled by itself. A bucket has the documents of a split whose keys are in one of several equal ranges,
 so the order does not depend on how many buckets there are:
 
     sources, in order           buckets, by key                 output
     a b c d e f g h      ->     [ c g a ] [ h b d ] [ e f ]  ->  g a c  b h d  f e
 
-A bucket is two files: NUMBER.tokens has the ids of its documents, each after its mark, and NUMBER.index an item for
-each document. First the documents are distributed among all buckets. If that is killed, it starts again: it takes as
-long as copying the tokens. Then each task sorts a bucket. If everything fits in memory, there are no buckets: the
+A bucket is two files: NUMBER.tokens has the ids of its documents, after their marks, and NUMBER.index one item per
+document. First the documents are distributed among all buckets. If that is killed, it starts again: it takes as
+long as copying the tokens. Then every task sorts a bucket. If everything fits in memory, there are no buckets: the
 documents are read where they are.
 """
 
@@ -85,7 +85,7 @@ class Shuffle:
 
     @property
     def buckets(self) -> list[int]:
-        """The number of buckets of each section."""
+        """The number of buckets of every section."""
         most = max(1, self.memory // 4)
         return [max(1, -(-section.size(ID_BYTES[self.dtype]) // most)) for section in self.sections]
 
@@ -105,7 +105,7 @@ class Shuffle:
             return False
 
     def tasks(self) -> Iterator[tuple[bytes, tuple[ShuffledSplit, int]]]:
-        """Yields each task after its fingerprint: a split and the number of its bucket."""
+        """Yields tasks with their fingerprints: a split and the number of its bucket."""
         for section, buckets in self._numbered():
             for bucket in buckets:
                 yield f"{section.split} {bucket}".encode(), (section, bucket)
@@ -149,14 +149,14 @@ class Shuffle:
                     at, start = at + len(lengths[:count]), start + int(lengths[:count].sum())
 
     def _ids(self, block: _Block) -> Array:
-        """Returns the ids of a block, with the mark of each document before it."""
+        """Returns the ids of a block, with the documents' marks before them."""
         documents = self.documents[block.source][block.split]
         assert documents is not None
         ids = documents.stream.slice(block.start, block.start + int(block.lengths.sum()))
         return numpy.ascontiguousarray(ids, dtype=self.dtype)
 
     def _drawn(self, section: ShuffledSplit, block: _Block) -> Iterator[tuple[Array, Array]]:
-        """Yields the documents of a block that a section has, for each pass over the source: their places in the
+        """Yields the documents of a block that a section has, for every pass over the source: their places in the
         block, and their index."""
         name, numbers = self.names[block.source], numpy.arange(block.first, block.first + len(block.lengths))
         drawn = section.drawn[block.source]
@@ -262,7 +262,7 @@ class _Ordered:
     Args:
         ids: where their tokens are.
         index: an item per document.
-        starts: where each begins in the ids.
+        starts: where they begin in the ids.
     """
 
     def __init__(self, ids: Array, index: Array, starts: Array) -> None:

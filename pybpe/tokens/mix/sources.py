@@ -44,7 +44,7 @@ def state_of(data: TokenFolder) -> list[object]:
 
 
 def documents_of(data: TokenFolder, folder: str) -> list[Documents | None]:
-    """Finds the documents of each split. Files without names in `folder` hold their lengths.
+    """Finds the documents of all splits. Files without names in `folder` hold their lengths.
 
     Raises:
         FormatError: the tokens do not match the manifest.

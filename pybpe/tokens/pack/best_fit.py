@@ -1,4 +1,4 @@
-"""Best-fit decreasing: from the longest to the shortest, each piece goes to the row with the least space that fits it.
+"""Best-fit decreasing: from the longest to the shortest, a piece goes to the row with the least space that fits it.
 
 Ding et al., "Fewer Truncations Improve Language Modeling" (2024), use it for documents. The bits of an integer say
 which spaces there are, so a shift finds the least one that fits. Pieces of equal length are placed together: if a row
@@ -13,7 +13,7 @@ from ..._lazy import Array, numpy
 
 
 def best_fit(lengths: Array, size: int) -> Array:
-    """Returns the row of each piece, from 0: int64, the shape of lengths. No row is empty.
+    """Returns the row of every piece, from 0: int64, the shape of lengths. No row is empty.
 
     Args:
         lengths: of the pieces, each from 1 to `size`.
@@ -40,12 +40,12 @@ def best_fit(lengths: Array, size: int) -> Array:
 
 def refit(lengths: Array, rows: Array, size: int) -> Array:
     """Packs again what best fit left in rows with space, to need fewer rows: best fit looks at one piece at a time, so
-    near the end, when few lengths are left, it leaves small spaces that no piece fits. Returns the row of each piece.
+    near the end, when few lengths are left, it leaves small spaces that no piece fits. Returns the row of every piece.
     No row is empty, and full rows stay together.
 
     Args:
         lengths: of the pieces, each from 1 to `size`.
-        rows: the row of each, from 0. No row is empty.
+        rows: the rows of the pieces, from 0. No row is empty.
         size: the size of a row.
     """
     used = numpy.bincount(rows, weights=lengths).astype(numpy.int64)
@@ -72,7 +72,7 @@ class _Rows:
         self._by_space: dict[int, list[Array]] = {}
 
     def place(self, length: int, count: int) -> tuple[Array, int]:
-        """Places some of `count` pieces of equal length. Returns the rows, and the number of pieces that each gets."""
+        """Places some of `count` pieces of equal length. Returns the rows, and the numbers of pieces that they get."""
         fitting = self._spaces >> length
         space = length + (fitting & -fitting).bit_length() - 1 if fitting else 0
         each = min((space or self._size) // length, count)

@@ -1,4 +1,4 @@
-"""pack: writes the rows of each split into shards, and gives the folder its name when it is complete.
+"""pack: writes the rows of all splits into shards, and gives the folder its name when it is complete.
 
 The pieces of a split are placed first, which gives the number of rows and so the size of its shards, and then
 written. So no token is written twice, and one group of documents is in memory.
@@ -187,7 +187,7 @@ class _Packing(NamedTuple):
 
     @property
     def mark(self) -> int:
-        """The id that begins each row and document."""
+        """The id that begins every row and document."""
         assert self.tok.eot_token is not None
         return self.tok.eot_token
 
@@ -277,7 +277,7 @@ class _Packing(NamedTuple):
     def _again(
         self, stream: TokenStream | MarksFirst, placed: Sequence[_Placed], file: IO[bytes], spare: int
     ) -> Iterator[tuple[Array, Array]]:
-        """Yields the ids and the pieces of each group, and then of `spare` rows that have only a mark."""
+        """Yields the ids and the pieces of every group, and then of `spare` rows that have only a mark."""
         for group in placed:
             pieces = numpy.frombuffer(file.read(group.pieces * numpy.dtype(FIELDS).itemsize), FIELDS)
             yield stream.slice(group.start, group.end), pieces
@@ -286,7 +286,7 @@ class _Packing(NamedTuple):
         yield stream.slice(0, 1), pieces_of(numbers * 0, numbers * 0 + 1, False, False, numbers)
 
     def _divide(self, split: str, rows: int) -> tuple[int, int]:
-        """Returns the number of rows in all shards of a split, and in each. The last may have fewer.
+        """Returns the number of rows of a split, and in its shards. The last may have fewer.
 
         Shards for llm.c are equal. Of up to twice as many shards as necessary, the fewest that need the fewest rows of
         padding to be equal.

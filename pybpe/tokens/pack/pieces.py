@@ -1,6 +1,6 @@
 """Finds the documents of a split, group by group, cuts those that are too long for a row, and chooses their rows.
 
-Pieces are parts of documents, each after a mark: an array of one dimension, whose items have the fields
+A piece is a part of a document after a mark. Pieces are an array of one dimension, whose items have the fields
 
     start           where the piece starts in the ids of its group: at the id that its mark replaces
     length          its number of tokens, with the mark: at least 2
@@ -46,7 +46,7 @@ def groups(stream: TokenStream | MarksFirst, mark: int, size: int) -> Iterator[G
 
     Args:
         stream: the tokens of the split.
-        mark: the id that begins each document.
+        mark: the id that begins every document.
         size: tokens per row.
 
     Raises:
@@ -108,7 +108,7 @@ def place(documents: Array, size: int, method: str) -> Array:
 
 
 def _cut(documents: Array, most: int) -> Array:
-    """Cuts each document into pieces of `most` tokens and a rest, with a mark each."""
+    """Cuts every document into pieces of `most` tokens and a rest, which all get a mark."""
     counts = -(-(documents["length"] - 1) // most)
     pieces = numpy.repeat(documents, counts)
     offsets = (numpy.arange(len(pieces)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)) * most
@@ -135,7 +135,7 @@ def _concatenated(pieces: Array, size: int) -> Array:
 
 
 def shuffled(pieces: Array, seed: int, group: int) -> Array:
-    """Returns the rows in another order, and the pieces in each row too: best fit places the longest first. The order
+    """Returns the rows in another order, and the pieces of a row too: best fit places the longest first. The order
     depends only on the numbers given, not on the version of any package."""
     if not len(pieces):
         return pieces
@@ -149,7 +149,7 @@ def shuffled(pieces: Array, seed: int, group: int) -> Array:
 
 
 def chunks(pieces: Array, size: int, before: int, per_shard: int) -> Iterator[tuple[int, Array]]:
-    """Yields the rows of a group in parts of about a million tokens, each in one shard.
+    """Yields the rows of a group in parts of about a million tokens, which never cross shards.
 
     Args:
         pieces: in the order of rows.

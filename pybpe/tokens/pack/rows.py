@@ -1,4 +1,4 @@
-"""The tokens of rows, and what trainers other than llm.c need to know of each token.
+"""The tokens of rows, and what trainers other than llm.c need to know of a token.
 
     input_ids       | 1 2 3 | 7 8 .     (| is <|endoftext|>, . is padding, 7 8 is a part of a longer document)
     document_ids    0 0 0 0 1 1 1 -1
@@ -17,7 +17,7 @@ loss_mask: uint8, for labels that are the inputs themselves, which a model shift
     the first token of a row, and for a mark after a part whose document continues elsewhere. It is 1 for a mark after
     the end of a document, which so teaches the model where documents end.
 
-Files of packed rows: llm.c's shards, and formats that have a column for each of COLUMNS.
+Files of packed rows: llm.c's shards, and formats that have one column per item of COLUMNS.
 
     llmc        the tokens of all rows, and one more end-of-text token, the target of the last
     npy         a file per column, NAME_SPLIT_INDEX.COLUMN.npy: an array of shape (rows, tokens per row)
@@ -61,7 +61,7 @@ def columns_of(ids: Array, pieces: Array, size: int, mark: int, pad: int, has_al
         ids: the tokens of the group.
         pieces: some of its pieces, in the order of rows, which count from 0.
         size: tokens per row.
-        mark: the id that begins each piece.
+        mark: the id that begins every piece.
         pad: the id of the padding token.
         has_all: whether there are columns other than the input_ids.
     """
@@ -76,7 +76,7 @@ def row_fault(blocks: Iterable[Array], size: int, mark: int, more: int = 1) -> s
     Args:
         blocks: the tokens of the shard, in order.
         size: tokens per row.
-        mark: the id that begins each row.
+        mark: the id that begins every row.
         more: the tokens after the last row: 1 in llm.c's shards, 0 in others.
     """
     seen = 0
