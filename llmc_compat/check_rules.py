@@ -81,7 +81,7 @@ _UNALIGNED = "reads unaligned rows on CUDA, and aborts"
 
 
 class Rule(NamedTuple):
-    """A fault of the subjects for whose facts `when` holds. The texts name facts: "{V}"."""
+    """A fault of the subjects whose facts make `when` true. Its strings name facts: "{V}"."""
 
     when: Callable[[SimpleNamespace], object]
     fault: str

@@ -104,8 +104,8 @@ def is_unicode(text: str) -> bool:
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """Returns JSON that is valid Unicode. A file name that is not UTF-8 has escapes there, from which a parser of JSON
-    and os.fsencode give its bytes back."""
+    """Returns JSON that is valid Unicode. A file name that is not UTF-8 has escapes there, and from these a parser of
+    JSON and os.fsencode give its bytes back."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return text if is_unicode(text) else json.dumps(value, indent=indent)
 
@@ -196,7 +196,7 @@ def is_url(path: str) -> bool:
 
 
 def without_secrets(url: str) -> str:
-    """Returns a URL as messages, manifests and logs show it. A query may be a signature, and what is before an @ in
+    """Returns a URL as messages, manifests and logs show it. A query may be a signature, and the part before an @ in
     the address of a server is a password, so neither is shown. Paths that are not URLs are returned unchanged."""
     if not is_url(url):
         return url

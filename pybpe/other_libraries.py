@@ -1,4 +1,4 @@
-"""The names that other libraries use for what pybpe has too. Errors mention ours; these names are not aliases."""
+"""Other libraries' names for things that pybpe has too. Errors mention ours; these names are not aliases."""
 
 from __future__ import annotations
 

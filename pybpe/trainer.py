@@ -76,7 +76,7 @@ def train(
             regular expression for the `regex` package, or the `pattern` of a Tokenizer, which includes its digits.
             Several strings with (?then) between them are steps: a step splits the pieces of the step before it. No
             merge crosses the end of a word.
-        min_frequency: the lowest count at which a pair is merged.
+        min_frequency: the lowest count of a pair that is merged.
         tie_break: which of several equally frequent pairs is merged. "lexicographic" (the default) takes the pair whose
             (left bytes, right bytes) is greatest. "huggingface" takes the pair that Hugging Face's BpeTrainer takes.
             "rustbpe" takes the pair with the lowest ids, like nanochat's trainer.

@@ -1,4 +1,4 @@
-"""Documents: dividing a corpus into them, the records of JSON lines, the measures of texts, and their signatures, and
+"""Documents: dividing a corpus into them, the records of JSON lines, their measures and signatures, and
 their tokens: shards, rows, and llm.c's loader."""
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Specials:
     """A matcher for special tokens. Immutable."""
 
     def __init__(self, ids: Mapping[str, int], flags: Mapping[str, int] | None = None) -> None:
-        """Makes a matcher for text -> id. `flags` has, for texts with any, the SPECIAL_FLAGS that are on."""
+        """Makes a matcher for text -> id. `flags` maps some of these strings to the SPECIAL_FLAGS that are on."""
         strings = Strings([text.encode("utf-8") for text in ids])
         numbers = ffi.new("uint32_t[]", list(ids.values()))
         bits = [(flags or {}).get(text, 0) for text in ids]

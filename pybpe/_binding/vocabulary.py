@@ -68,7 +68,7 @@ def _vocab_spec(rules: VocabRules) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _special_texts(specials: Mapping[str, int]) -> Strings:
-    """Returns the texts of special tokens in the order of their ids."""
+    """Returns the special tokens as text, in the order of their ids."""
     return Strings([text.encode("utf-8") for text in sorted(specials, key=specials.__getitem__)])
 
 
@@ -479,8 +479,8 @@ class Encoder:
         return view(Ids(memory, ends, len(rows), self._ints))
 
     def short_calls(self, specials: Specials | None, id_bytes: int, encodes: bool) -> ShortCalls:
-        """Returns functions for short texts. If not `encodes`, those that encode always return None. The caller keeps
-        this encoder and the specials for as long."""
+        """Returns functions for short texts. If not `encodes`, the ones that encode always return None. The caller
+        keeps this encoder and the specials for as long."""
         vocab: Vocab = self._keep[0]
         functions: dict[str, Callable[[Any], Any]] = {}
         specials_c = ffi.NULL if specials is None else specials.c

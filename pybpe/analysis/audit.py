@@ -136,7 +136,7 @@ def _occurs(tok: Tokenizer, i: int, token: bytes) -> bool:
 @cache
 def _completions() -> tuple[dict[bytes, set[bytes]], dict[bytes, set[bytes]]]:
     """Returns, for the last bytes of a character, bytes before them that make it a letter or another character, and for
-    the first bytes, bytes after them: different ones next to them, with which they may merge before a token does."""
+    the first bytes, bytes after them: other ones next to them, which they may merge with before a token does."""
     starts: dict[bytes, set[bytes]] = {}
     ends: dict[bytes, set[bytes]] = {}
     known: set[tuple[bytes, bytes, bool, bool]] = set()

@@ -117,7 +117,7 @@ class Comparison:
         vocabularies: tokenizer -> VocabularyFacts.
         measures: tokenizer -> language, or "all" -> TokenizerMeasures.
         fairness: tokenizer -> Fairness. Empty if there is only one language.
-        parallel: whether the texts of all languages have the same number of lines. pybpe then assumes that they are
+        parallel: whether the text has the same number of lines in all languages. pybpe then assumes that they are
             translations of each other.
         samples: a number or a piece of code -> tokenizer -> its tokens, as text. A tokenizer that has no token for one
             of the bytes is missing.
@@ -296,7 +296,7 @@ def _check_languages(on: object) -> None:
 
 
 class _Vocabulary:
-    """A tokenizer's ordinary tokens: their ids, ascending, and the ids of those that are not valid UTF-8."""
+    """A tokenizer's ordinary tokens: their ids, ascending, and the ids of tokens that are not valid UTF-8."""
 
     def __init__(self, tok: Tokenizer) -> None:
         hidden = {tok.special_tokens[text] for text in hidden_specials(tok)}
@@ -482,7 +482,7 @@ class Tallier:
         self._visible = {name: tok._encoder.allowed((), tok.model.visible) for name, tok in tokenizers.items()}
 
     def tally(self, inputs: Inputs | Iterable[Text], progress: bool | None) -> Tally:
-        """Reads paths, or an iterable of texts."""
+        """Reads paths, or an iterable of documents."""
         size = TextSize()
         counts = {name: numpy.zeros(len(tok), numpy.int64) for name, tok in self._tokenizers.items()}
         self._doubts = Doubts()
@@ -537,7 +537,7 @@ class Tallier:
         return _PieceTally(size, self._counts(texts, False), continues, *edges, len(data), doubt)
 
     def _counts(self, texts: Sequence[bytes], records: bool) -> list[Counts]:
-        """Returns, for every tokenizer, how often its ids occur in texts, up to the highest id that occurs."""
+        """Returns, for every tokenizer, how often its ids occur, up to the highest id that occurs."""
         found = []
         for name, tok in self._tokenizers.items():
             try:

@@ -137,7 +137,7 @@ def curve_table(points: Sequence[CurvePoint]) -> str:
 
 def plot(points: Sequence[CurvePoint], path: str) -> None:
     """Draws the curve to a file, atomically. The same curve gives the same bytes. The file's name ends in .png, .svg or
-    .pdf. The size axis is linear: on a logarithmic axis the curve of most texts is nearly straight, and does not show
+    .pdf. The size axis is linear: on a logarithmic axis most curves are nearly straight, and does not show
     where it flattens."""
     figure, axes = _pyplot().subplots(figsize=(7, 4), layout="constrained")
     sizes = [point.vocab_size for point in points]

@@ -61,7 +61,7 @@ def add_inspect(command: Command) -> None:
     and the number of values that are infinite or NaN.
 
     With --audit, you see what may be wrong with a tokenizer: tokens that no text
-    gives, parts of characters, equal tokens, a slow pattern. FILE are texts or
+    gives, parts of characters, equal tokens, a slow pattern. FILE are text files or
     token files then, and you also see the tokens that they lack (glitch tokens),
     the special tokens whose text they have as ordinary text, and the ids that the
     tokenizer does not have.

@@ -23,7 +23,7 @@ _LARGE = 10**8  # tokens
 
 
 def report_manifest(args: argparse.Namespace, manifest: Manifest, note: str = "") -> None:
-    """Prints what a command wrote."""
+    """Prints the output of a command."""
     facts = {name: getattr(manifest, name) for name in ("skipped", "packing", "mixture")}
     facts = {"tokens": split_tokens(manifest), **{name: value for name, value in facts.items() if value is not None}}
     report(args, {"output": args.output, **facts}, f"{args.output}:{note}\n{manifest}")

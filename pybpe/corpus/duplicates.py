@@ -63,10 +63,9 @@ def repeated(digests_of: Callable[[], Iterable[bytes]], count: int, memory: int)
 
 
 def places_of_repeated(keys: Array) -> Array:
-    """Returns the places of keys that occur more than once: those of one key together, and in ascending order. Some
-    keys
-    that occur once are among them: at first, only as many bits of a key are compared as fit into a number with its
-    place, since numpy sorts numbers many times faster than it sorts places by their numbers."""
+    """Returns the places of keys that occur more than once: the places of one key together, and in ascending order.
+    Some keys that occur once are among them: at first, only as many bits of a key are compared as fit into a number
+    with its place, because numpy sorts numbers many times faster than it sorts places by their numbers."""
     bits = numpy.uint64(len(keys).bit_length())
     packed = keys >> bits << bits
     packed |= numpy.arange(len(keys), dtype=numpy.uint64)

@@ -189,7 +189,7 @@ class Filters:
         return found
 
     def reasons(self, texts: Sequence[str]) -> list[str | None]:
-        """Returns the reasons why texts are dropped, in order: None for a text that is kept.
+        """Returns the reasons why documents are dropped, in order: None for a document that is kept.
 
         >>> Filters(min_chars=5, max_digit_ratio=0.5).reasons(["hi", "a text", "1234567 a"])
         ['min_chars', None, 'max_digit_ratio']
@@ -199,8 +199,8 @@ class Filters:
         return [reasons.get(place) for place in range(len(encoded))]
 
     def judge(self, texts: _binding.Strings) -> tuple[dict[int, str], dict[str, Array], Array]:
-        """Returns the reasons by the places of the texts that are dropped, the measures they come from: name ->
-        numbers, one per text, and the texts' numbers of characters."""
+        """Returns the reasons by the places of the documents that are dropped, the measures they come from: name ->
+        numbers, one per document, and the documents' numbers of characters."""
         reasons: dict[int, str] = {}
         limits = self.limits()
         measures = Measures(texts, [name[4:] for name, _ in limits])

@@ -1,4 +1,4 @@
-"""The measures of texts that filters limit: shares and counts, from the counts of the C library.
+"""The measures of documents that filters limit: shares and counts, from the counts of the C library.
 
 A word is a run of letters, marks and digits. Chinese, Japanese, Thai and their like are written without spaces, so
 there a character is a unit, and two units count as one word: Chinese words have one to three characters, about two on

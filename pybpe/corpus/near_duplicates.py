@@ -1,17 +1,17 @@
-"""Near duplicates: MinHash signatures, the pairs of texts worth comparing, and the clusters that similar pairs form.
+"""Near duplicates: MinHash signatures, the pairs of documents worth comparing, and clusters of similar ones.
 
-Texts are compared by their shingles, runs of five words. The Jaccard similarity of two sets of shingles is the
+Documents are compared by their shingles, runs of five words. The Jaccard similarity of two sets of shingles is the
 size of the intersection divided by the size of the union. The share of equal positions in two signatures estimates it
 (Broder 1997), with a standard error of sqrt(J (1 - J) / PERMUTATIONS), 0.035 at 0.8. Signatures are cut into bands of
 several rows. Pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
 Datasets", chapter 3. The C library makes the signatures (csrc/shingles/shingles_minhash.c).
 
-A text with fewer words than a shingle matches only texts with identical words, so it needs no signature.
+A document with fewer words than a shingle matches only documents with identical words, so it needs no signature.
 
-Texts are numbered in the order of the corpus. In a band, texts with equal keys form a group. A text is compared with
-the one before it in the group and with the first one, unless they are linked already. Pairs whose signatures are
-similar enough are linked, and the texts that links connect are a cluster. So the clusters depend only on the texts and
-their order.
+Documents are numbered in the order of the corpus. In a band, documents with equal keys form a group. A document is
+compared with the one before it in the group and with the first one, unless they are linked already. Pairs whose
+signatures are similar enough are linked, and the documents that links connect are a cluster. So the clusters depend
+only on the documents and their order.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def clusters(
 ) -> Array:
     """Returns the first member of each text's cluster: int64, shape (texts,). Pairs with an estimated similarity of at
     least `threshold` are linked. rows_of(band) yields the keys (uint64) and the numbers (int64) of the texts to
-    compare, in their order, and rows_of(None) those of texts that are linked if their keys are equal,
+    compare, in their order, and rows_of(None) yields them for texts that are linked if their keys are equal,
     signatures_of(numbers) returns signatures. `memory` is in bytes, besides the result: if not all keys of a band fit,
     they are divided, and texts with the same key stay together."""
     firsts = numpy.arange(texts, dtype=numpy.int64)

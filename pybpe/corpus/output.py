@@ -114,7 +114,7 @@ class Target(NamedTuple):
 
     @contextmanager
     def only_writer(self) -> Iterator[None]:
-        """Holds the lock of the output, and ends what a call was doing in `publish` when it was killed."""
+        """Holds the lock of the output, and completes a `publish` that was killed."""
         with only_writer(self.home, temporary=not self.shard_bytes):
             if os.path.isdir(os.path.join(self.hidden, PARTS)):
                 self.publish()
@@ -183,7 +183,7 @@ class Target(NamedTuple):
 
         Args:
             parts: yields the lines of the documents. For parquet, it is called twice.
-            record: returns what the record says besides the files, when these are written.
+            record: returns the other entries of the record, when the files are written.
         """
         new = f"{os.path.join(self.hidden, PARTS)}.new"
         remove_folder(new)

@@ -1,4 +1,4 @@
-"""Finds personal data in texts by patterns and checksums, and replaces it with placeholders such as <EMAIL>.
+"""Finds personal data in text by patterns and checksums, and replaces it with placeholders such as <EMAIL>.
 
 Every pattern has parts of bounded length, so that the time is linear for any text. Most of a text is skipped: patterns
 are tried only on runs of digits, and on lines with a substring that every match contains.

@@ -38,7 +38,7 @@ def detect_language(text: str) -> tuple[str, float]:
     """Returns a text's language as an ISO 639-1 code, and the confidence from 0 to 1. eldc knows 60 languages, and
     downloads nothing.
 
-    Long texts are judged by three parts: the beginning, the middle and the end. Returns UNKNOWN with confidence 0 for a
+    Long text is judged by three parts: the beginning, the middle and the end. Returns UNKNOWN with confidence 0 for a
     text without words, or one that could equally be in another language.
 
     Raises:

@@ -23,13 +23,13 @@ _STABLE = "SELECT function_name FROM duckdb_functions() WHERE function_type = 's
 
 
 class Where:
-    """A condition. A record for which it is NULL in SQL, for example because the record lacks a field, is not selected.
+    """A condition. It does not select a record that makes it NULL in SQL, for example because the record lacks a field.
 
     SQL takes `a` and `A` for the same name, but records do not. So DuckDB gets the values of a field in a column
     with a name of its own: f0, f1, ...
 
     Attributes:
-        names: the fields that the condition names: those of the record itself, not of objects in it.
+        names: the fields that the condition names. They are fields of the record itself, not of objects in it.
 
     Raises:
         ArgumentError: it is not a condition on fields. MissingExtraError: DuckDB or pyarrow is not installed.

@@ -1,6 +1,6 @@
 """The vocabulary of a GGUF file, for llama.cpp. The package gguf writes it. pybpe does not read such files.
 
-It has the tokens, spelled as in vocab_merges.py, the merges, the special tokens, and the name of the rules by which
+It has the tokens, spelled as in vocab_merges.py, the merges, the special tokens, and the name of the rules that
 llama.cpp splits text into words (`pre`). Sources: llama.cpp, conversion/base.py (the fields), src/llama-vocab.cpp and
 src/unicode.cpp (the rules, and what is refused here), at its commit 0c1e570.
 """

@@ -400,7 +400,7 @@ def _check_ids(ids: Mapping[Any, Any], model: Model, path: str) -> None:
 
 
 def _check_flags(tokens: Mapping[str, Mapping[str, Any]], model: Model, path: str) -> None:
-    """Raises FormatError if other ids result when these tokens replace the flags of those in tokenizer.json."""
+    """Raises FormatError if other ids result when the flags of these tokens replace the ones in tokenizer.json."""
     entries = tokenizer_json.write_added(model)
     for entry in entries:
         given = tokens.get(entry["content"], {})

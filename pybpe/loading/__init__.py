@@ -1,10 +1,10 @@
-"""Turns token files and texts into batches for training.
+"""Turns token files and documents into batches for training.
 
 windows.py, documents.py      windows of equal length in a stream of ids, and the documents in them
 row_files.py                  packed rows in formats that have columns
 sampling.py, mixture.py       the order of windows: of one source, and of several
 torch_data.py                 datasets and a DataLoader for PyTorch
-document_rows.py              texts straight into batches
+document_rows.py              documents straight into batches
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Documents straight into training: reads texts of any form, encodes them in threads, and packs them into rows. Writes
+"""Documents straight into training: reads text of any form, encodes them in threads, and packs them into rows. Writes
 no files.
 
     tasks     ranges of the inputs, in an order from the seed and the epoch; a process has every n-th of them
@@ -63,7 +63,7 @@ class RowPlace(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What a process has left to read."""
+    """The documents that a process has not read yet."""
 
     parts: tuple[RowPlace, ...] = ()  # the rest of the one that it has begun, and those that it has taken over
     epoch: int = 0  # after them, it reads its share of this epoch, and of each that follows
@@ -221,7 +221,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         self._left, self._shared = Left((), last), sorted(parts)
 
     def _of_state(self, state: Mapping[str, Any]) -> tuple[Left, tuple[int, int]]:
-        """Returns what the process of a state has left, and its share."""
+        """Returns the documents that the process of a state has not read yet, and its share."""
         try:
             wrong = [
                 f"{name} {state[name]!r}, not {value!r}"
@@ -239,8 +239,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         return Left(parts, epoch), (number, count)
 
     def _own_left(self) -> Left:
-        """Returns what this process has left. Of the parts that a list of states has, it takes its share. A worker of a
-        DataLoader does this itself: only it knows its number."""
+        """Returns the documents that this process has not read yet. Of the parts that a list of states has, it takes
+        its share. A worker of a DataLoader does this itself: only it knows its number."""
         if not self._shared:
             return self._left
         number, count = self._share()
@@ -277,7 +277,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             raise ArgumentError(CANNOT_GO_ON)
 
     def _windows(self) -> Iterator[tuple[Left, Array, Array]]:
-        """Yields, window by window, the rest at its start, its rows, and their order, without those that were taken."""
+        """Yields, window by window, the rest at its start, its rows, and their order, without the rows that were
+        taken."""
         self._left, self._shared = self._own_left(), []
         (parts, epoch), share = self._left, self._share()
         plan = Plan(self._files, self._kinds, SplitOptions((1,)), self._tok._encoder.cutting)
@@ -303,7 +304,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
 
     def _documents(self, start: RowPlace, plan: Plan, tasks: Sequence[Task]) -> Iterator[tuple[int, Array, Array]]:
         """Yields the documents of a part from a task on, in chunks: the number of the task, the ids that follow those
-        before, with marks, and at which of them documents begin."""
+        before, with marks, and where documents begin."""
         share = start.number, start.of
         order = shuffled_numbers(len(tasks), self._seed, start.epoch) if self._shuffle else numpy.arange(len(tasks))
         by_task = len(tasks) >= _LEAST_TASKS * share[1]
@@ -387,7 +388,7 @@ class _Window:
         self.room, self.filled = room, 0
 
     def take(self, ids: Array, starts: Array, at: int) -> int:
-        """Takes ids from `at` on, as many as there is room for. Returns where those that are left begin."""
+        """Takes ids from `at` on, as many as there is room for. Returns where the rest begins."""
         if not self.filled and ids[at] != self._mark:
             self._ids[0], self._starts, self.filled = self._mark, [numpy.zeros(1, dtype=numpy.int64)], 1
         some = ids[at : at + self.room - self.filled]

@@ -49,8 +49,8 @@ class PackedSequences:
             token is a target exactly once.
         drop_last: False adds one shorter window for targets at the end that are in no full window.
         dtype: the dtype of files without a header: see TokenStream.
-        eot_id: the id of <|endoftext|>. Only the methods about documents need it. None means what the manifest next to
-            the files says.
+        eot_id: the id of <|endoftext|>. Only the methods about documents need it. None means the id that the manifest
+            next to the files says.
         eot: "append" if the mark ends documents, "prepend" if it begins them, as in llm.c's shards. None means what the
             manifest says, or "append".
 

@@ -1,4 +1,4 @@
-"""A tokenizer as plain data: the form in which file formats and the C library exchange it."""
+"""A tokenizer as plain data: the form that file formats and the C library exchange."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Template:
 
     Attributes:
         single: the pieces for one text.
-        pair: the pieces for two texts.
+        pair: the pieces for a pair.
 
     >>> template = Template.parse("<s> $A </s>", "<s> $A </s> $B:1 </s>:1")
     >>> template.apply({"<s>": 1, "</s>": 2}, [10, 11])
@@ -172,7 +172,7 @@ class Template:
                 raise ArgumentError(f"{text!r} in the template is not a special token of this tokenizer")
 
     def without_specials(self) -> Template:
-        """Returns the template without its special tokens: only the texts, in the same order."""
+        """Returns the template without its special tokens: only the places of text, in the same order."""
         return Template(*(tuple(p for p in pieces if p.is_sequence) for pieces in (self.single, self.pair)))
 
     def apply(self, specials: Mapping[str, int], first: list[int], second: list[int] | None = None) -> list[int]:
@@ -498,7 +498,7 @@ def model_of_parts(
 
 
 def _placed(specials: Mapping[str, int | None], known: Mapping[bytes, int], tokens: list[bytes]) -> dict[str, int]:
-    """Returns the ids of the special tokens, and puts them at their ids. Those that have none have the id in `known`,
+    """Returns the ids of the special tokens, and puts them at their ids. Tokens without an id have the one in `known`,
     or follow the other tokens."""
     ids = {}
     for text, wanted in specials.items():

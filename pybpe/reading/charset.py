@@ -182,7 +182,7 @@ def encoding_of(path: str, parts: Sequence[bytes], is_whole: bool) -> str | None
 
 
 def _lines_beyond_ascii(part: bytes, room: int) -> bytes:
-    """Returns the first lines that are not ASCII, about `room` bytes, as chardet reads them best: it takes those that
+    """Returns the first lines that are not ASCII, about `room` bytes, as chardet reads them best: it takes lines that
     end within a character, or have controls, for binary data."""
     lines = b"\n".join(line for line in part.split(b"\n") if not line.isascii())
     end = lines.find(b"\n", room)
@@ -283,7 +283,7 @@ class Doubts:
 
 
 def are_utf8(data: memoryview, offsets: Sequence[int]) -> bool:
-    """Returns whether texts are UTF-8: text i is data[offsets[i] : offsets[i + 1]], up to the end of the data."""
+    """Returns which strings are UTF-8: string i is data[offsets[i] : offsets[i + 1]], up to the end of the data."""
     firsts = bytes(map(data.__getitem__, filter(len(data).__gt__, offsets)))
     if len(firsts.translate(None, _INSIDE)) < len(firsts):  # one begins inside a character of the text before
         return False

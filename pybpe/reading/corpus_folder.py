@@ -60,8 +60,8 @@ class Found(NamedTuple):
     """The files in some folders.
 
     Attributes:
-        kept: those that make up a corpus.
-        own: those that were left out because pybpe wrote them.
+        kept: the files of the corpus.
+        own: files that were left out because pybpe wrote them.
         spare: backups and unfinished downloads, which were left out, too.
         cleaned: the files of `kept` that `corpus.clean` wrote.
     """
@@ -106,7 +106,7 @@ def corpus_of(places: Iterable[Place]) -> Found:
 
 
 def places_of(folder: str, found: Sequence[str], content: Callable[[str], bytes]) -> list[Place]:
-    """Returns a folder that is not on this machine's disk, and those in it.
+    """Returns a folder that is not on this machine's disk, and the folders in it.
 
     Args:
         folder: its URL, or the path of an archive.

@@ -8,7 +8,7 @@
     parquet   one record per row
     arrow     one record per row
 
-pybpe recognizes special tokens in plain text. The texts of records are ordinary text throughout, so that they cannot
+pybpe recognizes special tokens in plain text. The text of a record is ordinary text throughout, so that they cannot
 forge a control token.
 
 The token that ends a document in plain text also separates documents in token files: the tokenizer's end of text, its
@@ -70,7 +70,7 @@ class Kinds:
     """Decides the kinds of files.
 
     Attributes:
-        read: how files are read. Its `documents` is the kind of texts (see InputFile.form). "auto" means "special", or
+        read: how files are read. Its `documents` is the kind of input (see InputFile.form). "auto" means "special", or
             "file" if the tokenizer has no end of text.
         mark: the tokenizer's end of text, or None if it has none.
         columns: the columns of rows that are read besides the text, None for all.
@@ -226,7 +226,7 @@ _OF_ARRAY = "if the file is a JSON array, convert it to JSON lines (jq -c '.[]' 
 def records(lines: memoryview, text_key: str, notes: RecordNotes) -> Iterator[tuple[dict[str, Any], bytes]]:
     """Yields the records of JSON lines that begin at byte `notes.start` of a file, with their lines, and with a
     string at `text_key`, which is put there if it is in an object of the record. Skips blank lines. `notes` gets the
-    number of records, and those that are not valid."""
+    number of records, and which of them are not valid."""
     offset, notes.records, notes.bad = notes.start, 0, []  # C may have tried it before
     parts = bytes(lines).split(b"\n")
     for number, line in enumerate(parts):

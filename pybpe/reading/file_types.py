@@ -1,7 +1,7 @@
 """Recognizes files that are not text by their first bytes, and JSON lines.
 
 Without this check pybpe would read such files as text, and the tokenizer would learn from compressed bytes. So pybpe
-refuses them, with an error that says what the file is and what to do.
+refuses them, with an error that names the kind of file and the remedy.
 """
 
 from __future__ import annotations

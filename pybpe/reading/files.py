@@ -257,7 +257,7 @@ def reading_for(outputs: Iterable[str], needs: bool) -> Iterator[None]:
 
 def input_files(inputs: Inputs) -> list[str]:
     """Returns the files that paths, globs and folders name, here or at a URL. The files of a glob or folder are sorted.
-    A folder gives all files in it and its subfolders, except those whose names begin with a dot, those that pybpe wrote
+    A folder gives all files in it and its subfolders, except files whose names begin with a dot, files that pybpe wrote
     there, backups, and pipes, sockets and devices, which could block forever. STDIN is returned unchanged."""
     return [name for path in path_list(inputs) for name in _files_of(path)[0].kept]
 

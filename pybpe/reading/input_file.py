@@ -115,7 +115,7 @@ class InputFile(NamedTuple):
 
         Raises:
             FileError: the file cannot be opened.
-            FormatError: the file is not text. The message says what it is, and what to do.
+            FormatError: the file is not text. The message names its kind, and the remedy.
         """
         file, what = cls.look(path, encoding)
         if what is not None:
@@ -313,7 +313,7 @@ class InputFile(NamedTuple):
         """Opens the file for reading, and decompresses it if needed.
 
         Args:
-            start: the offset in the text at which the stream begins.
+            start: the offset in the text where the stream begins.
             end: the offset where it ends. None: it ends with the file, and can seek.
 
         Raises:
@@ -416,7 +416,7 @@ _PARTS, _PART_BYTES = 16, 1 << 18  # of a file whose encoding is guessed
 
 
 def _spread(size: int, part: int, count: int) -> list[int]:
-    """Returns places in a file, at equal distances, at which parts of it begin: the first at its start, the last so
+    """Returns places in a file, at equal distances, where parts of it begin: the first at its start, the last so
     that the part ends where the file does."""
     return [(size - part) * number // (count - 1) for number in range(count)]
 

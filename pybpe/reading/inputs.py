@@ -26,7 +26,7 @@ def first_of(names: Sequence[str]) -> str:
 
 
 def is_path_list(inputs: object) -> bool:
-    """Returns whether `inputs` names files (one path, or a list or tuple of paths) rather than holding texts."""
+    """Returns whether `inputs` names files (one path, or a list or tuple of paths) rather than holding text."""
     if isinstance(inputs, (str, os.PathLike)):
         return True
     return isinstance(inputs, (list, tuple)) and all(isinstance(i, (str, os.PathLike)) for i in inputs)

@@ -1,8 +1,8 @@
-"""Documents that callers pass as Python objects, not as paths: the texts of an iterable or of a column of a data frame,
+"""Documents that callers pass as Python objects, not as paths: the items of an iterable or of a column of a data frame,
 records (dict), and datasets of Hugging Face's `datasets`.
 
 A str or a path that a caller passes alone, or in a list or tuple, names a file. A str that any other object gives, such
-as a generator, is a text. Texts and records are documents like the records of JSON lines: special tokens in them are
+as a generator, is a text. Strings and records are documents like the records of JSON lines: special tokens in them are
 ordinary text, and one that is missing (None, or NaN as in pandas) is a record that is not valid.
 
 Such an object may give its documents only once, and no worker can have it. So `stage` in files.py copies them to JSON
@@ -77,8 +77,8 @@ def check_object(inputs: object, name: str = "inputs") -> None:
 
 
 def texts_of(inputs: Iterable[Any], name: str = "inputs") -> Iterator[Any]:
-    """Returns the texts of an object, which may also hold lists of texts, like the batches that Hugging Face's trainers
-    take. Raises ArgumentError as `check_object`, and if they are names of files."""
+    """Returns the documents of an object, which may also hold lists of them, like the batches that Hugging Face's
+    trainers take. Raises ArgumentError as `check_object`, and if they are names of files."""
     check_object(inputs, name)
     return _flat(inputs, name)
 

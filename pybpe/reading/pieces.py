@@ -1,4 +1,4 @@
-"""Cuts texts into pieces that can be processed separately.
+"""Cuts text into pieces that can be processed separately.
 
 The code reads a text in blocks, and cuts every block at its last safe cut (`pybpe_text_cut`): a place where a new word
 begins regardless of the surrounding text. It carries the text after the cut over to the next block. So the result does
@@ -33,7 +33,7 @@ Cut = Callable[[_binding.Data, int], int]
 
 
 def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
-    """Returns whether texts can have safe cuts. With a pattern that Python's regex package runs, no cut is known to be
+    """Returns whether text can have safe cuts. With a pattern that Python's regex package runs, no cut is known to be
     safe. Neither is one with a custom pattern and a normalizer, because such a pattern may distinguish between
     characters that composition makes equal."""
     pretok = pattern.pretok
@@ -43,7 +43,7 @@ def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
 def cutter(
     pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None, prefix_space: bool = False
 ) -> Cut:
-    """Returns the Cut for texts that are normalized and then split by a pattern. Texts of a pattern without cuts
+    """Returns the Cut for text that is normalized and then split by a pattern. Text of a pattern without cuts
     are never cut. With `prefix_space`, a space is added before every text that does not begin with one."""
     pretok = pattern.pretok
     if pretok is None or not has_cuts(pattern, normalizer):
@@ -55,7 +55,7 @@ def cutter(
 
 
 class Cutting(NamedTuple):
-    """Finds where texts can be cut between two words."""
+    """Finds where text can be cut between two words."""
 
     cut: Cut  # returns the first such position
     context: int  # the number of bytes before a position that decide whether a cut is possible there

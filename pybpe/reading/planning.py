@@ -80,7 +80,7 @@ class Plan:
         files: the corpus.
         kinds: how documents in the files are separated.
         split: how documents are divided among splits. A corpus of a single document is divided as with "token".
-        cutting: the positions where texts can be cut between words.
+        cutting: the positions where text can be cut between words.
 
     Attributes:
         files, kinds, cutting: as given.
@@ -243,7 +243,7 @@ class Plan:
     # The cuts
 
     def fixed(self, task: Task, look: int = 0) -> Task:
-        """Returns a task whose ranges begin and end at the first cuts after the places where those of a loose task do.
+        """Returns a task whose ranges begin and end at the first cuts after the ends of a loose task's ranges.
         In a text, a mark that ends within `look` bytes after a place is taken before a cut between two words."""
         fixed = []
         for each in task:

@@ -153,8 +153,8 @@ def ask(url: str, start: int = 0, stop: int | None = None) -> tuple[RemoteFile, 
 
 class _Stream(io.RawIOBase):
     """The bytes of a RemoteFile. If its reader said where it will stop, it reads ahead over several connections, so
-    that one reader is not limited by the speed of one. Otherwise it requests only what is asked for, because reading a
-    few bytes somewhere must not transfer megabytes."""
+    that one reader is not limited by the speed of one. Otherwise it requests only the bytes that are needed, because
+    reading a few bytes somewhere must not transfer megabytes."""
 
     def __init__(self, file: RemoteFile, end: int | None, head: bytes) -> None:
         self.name, self._file, self._end, self._at = without_secrets(file.url), file, end, 0
@@ -309,7 +309,7 @@ def _parsed(url: str) -> tuple[str, str, str]:
 
 
 def _store(url: str) -> tuple[Any, str]:
-    """Returns obstore's store, and the path in it. Raises WorkerError in a process in which obstore would hang."""
+    """Returns obstore's store, and the path in it. Raises WorkerError in a process where obstore would hang."""
     scheme, bucket, path = _parsed(url)
     if not _started:
         _started.append(os.getpid())

@@ -1,5 +1,5 @@
 """Files whose documents are rows: parquet, and Arrow (.arrow, .feather and .ipc), as streams (which Hugging Face's
-`datasets` writes) or as files (which Feather is). They have a column of texts. pyarrow reads them. Other columns are
+`datasets` writes) or as files (which Feather is). They have a column of text. pyarrow reads them. Other columns are
 read only for a caller who names them, or wants all.
 
 Parquet is read in row groups, which a plan divides into tasks. Arrow is read from its start, as a compressed text is:
@@ -66,7 +66,7 @@ class RowFile:
 
     Args:
         file: the file.
-        text_key: the column of the texts.
+        text_key: the column of text.
         also: the names of other columns to read, if the file has them, None for all.
         select: returns which rows of a record batch are selected, or None if all are.
 
@@ -126,8 +126,8 @@ class RowFile:
     def _rows(
         self, start: int, end: int, nulls: deque[int] | None
     ) -> Iterator[tuple[int, _Part, list[dict[str, Any]]]]:
-        """Yields the texts of the rows start .. end in parts: the first row, the texts, and their fields. Rows that are
-        null are empty texts, and their numbers are appended to `nulls`. If that is None, they are an error."""
+        """Yields the text of the rows start .. end in parts: the first row, the strings, and their fields. Rows that
+        are null are empty texts, and their numbers are appended to `nulls`. If that is None, they are an error."""
         for row, batch in self._batches(start, end):
             first = max(start, row)
             some = batch.slice(first - row, max(0, end - first)) if first > row or row + len(batch) > end else batch
@@ -138,7 +138,8 @@ class RowFile:
                 yield first + at, self._part(column, first + at, nulls), self._selected(each)
 
     def _texts_in(self, batch: Any) -> Any:
-        """Returns the texts of a batch as it was read. Where an object that has a text is null, so is the text."""
+        """Returns the column of text of a batch as it was read. Where an object that has a text is null, so is the
+        text."""
         column = batch.column(batch.schema.get_field_index(self._place[0]))
         for name in self._place[1:]:
             column = self._checked(column.flatten)[column.type.get_field_index(name)]
@@ -192,7 +193,7 @@ class RowFile:
         return [dict(zip(self._names, values)) for values in zip(*columns)]
 
     def _part(self, column: Any, row: int, nulls: deque[int] | None) -> _Part:
-        """Returns the texts of an Arrow array that begins at a row. `nulls` is as in `_rows`."""
+        """Returns the strings of an Arrow array that begins at a row. `nulls` is as in `_rows`."""
         if column.null_count:
             is_null = column.is_null()
             if nulls is None:
@@ -202,7 +203,7 @@ class RowFile:
         return self._checked(part_of, column)
 
     def _check_schema(self, schema: Any) -> None:
-        """Raises FormatError unless an Arrow schema has one column of texts with this key."""
+        """Raises FormatError unless an Arrow schema has one column of text with this key."""
         path, key, names = self._path, self._key, schema.names
         types = _types_in(schema)
         if (place := field_path(types, key)) is None:
@@ -241,7 +242,7 @@ class RowFile:
 
 
 def part_of(column: Any) -> _Part:
-    """Returns the texts of an Arrow array of strings. A null is an empty text."""
+    """Returns the strings of an Arrow array. A null is an empty string."""
     kind = str(column.type)
     if column.null_count or kind.endswith("_view"):
         import pyarrow
@@ -328,7 +329,7 @@ class RowGroups(RowFile):
 
     @property
     def text_bytes(self) -> int:
-        """About the number of bytes of the texts."""
+        """About the number of bytes of text."""
         return sum(map(self._bytes, range(len(self._starts) - 1)))
 
     def between(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -342,7 +343,7 @@ class RowGroups(RowFile):
         return int(self._chunk(group).total_uncompressed_size)
 
     def _chunk(self, group: int) -> Any:
-        """Returns the facts of the file about the texts of a group."""
+        """Returns the facts of the file about the text of a group."""
         return self._file.metadata.row_group(group).column(self._column)
 
     def _open(self, **options: Any) -> Any:

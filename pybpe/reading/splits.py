@@ -87,8 +87,8 @@ class SplitOptions:
         return SPLIT_NAMES[: len(self.splits)]
 
     def decided(self, files: Sequence[InputFile], kinds: Kinds, recorded: object) -> SplitOptions:
-        """Returns the options for some files, with "hash" or "token" instead of "auto". `recorded` is the way in which
-        token files were split that these are to replace: documents keep their splits as long as it stays."""
+        """Returns the options for some files, with "hash" or "token" instead of "auto". `recorded` is how the
+        token files were split that these replace: documents keep their splits as long as it stays."""
         if self.split_by != "auto":
             return self
         if len(self.splits) == 1:
@@ -142,8 +142,8 @@ def _too_large(files: Sequence[InputFile], kinds: Kinds, splits: Sequence[float]
 def hash_split(document: bytes, splits: Sequence[float]) -> int:
     """Returns the split of a document. It depends only on the content: it is the same in any corpus, in any order.
 
-    The hash is a CRC-32, which costs almost nothing, times the golden ratio: similar texts have similar checksums, and
-    the product spreads them.
+    The hash is a CRC-32, which costs almost nothing, times the golden ratio: similar documents have similar checksums,
+    and the product spreads them.
     """
     return _split_of_hash(_hash_of(zlib.crc32(document)), splits)
 
@@ -198,7 +198,7 @@ def _last_hash(split: int, splits: Sequence[float]) -> int:
 
 def count_documents(files: Iterable[InputFile], kinds: Kinds, most: int, look: int = sys.maxsize) -> int:
     """Returns the number of documents that are not empty, at most `most`. Of a text that is not divided, only the first
-    `look` bytes are looked at, and of a file with a fault, what is before it: whoever reads the file raises the error.
+    `look` bytes are looked at, and of a file with a fault, the part before it: whoever reads the file raises the error.
     Holds no document in memory."""
     count = 0
     for file in files:

@@ -59,7 +59,7 @@ class InputStream(io.FileIO):
 
 class UnchangedStream(InputStream):
     """A file open for reading. As a context manager, it raises FileChangedError after the block if somebody has written
-    to the file meanwhile, since what was read may then be neither the old content nor the new one. (The size and the
+    to the file meanwhile, because the bytes read may then be neither the old content nor the new one. (The size and the
     modification time show that. A file that was replaced by renaming is read to the end as it was. A pipe cannot be
     read twice, and has no such times.)
 
@@ -499,7 +499,7 @@ class _Inflater:
 
     @property
     def unused_data(self) -> bytes:
-        """What follows the stream, after its end."""
+        """The object that follows the stream, after its end."""
         return self._stream.unused_data
 
     @property

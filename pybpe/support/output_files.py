@@ -134,7 +134,7 @@ def remove_work(folder: str) -> None:
 
 
 def remove_others(folder: str, pattern: str, keep: Collection[str]) -> None:
-    """Removes the files of a folder whose names match a glob pattern, except those with these names. Otherwise, readers
+    """Removes the files of a folder whose names match a glob pattern, except files with these names. Otherwise, readers
     would mistake files that an earlier run left for files of this run."""
     for name in glob.glob(pattern, root_dir=folder):
         if name not in keep:

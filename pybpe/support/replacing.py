@@ -130,7 +130,7 @@ def _short(value: object) -> str:
 
 def is_something(path: str) -> bool:
     """Returns whether there is a file with content, or a folder that is not empty. (Unfinished work does not count,
-    nor does a device, to which a call writes.)"""
+    nor does a device that a call writes to.)"""
     if os.path.isdir(path):
         with file_errors(path, "cannot be read"):
             return bool(set(os.listdir(path)) - {FOLDER})

@@ -109,7 +109,7 @@ class Section(NamedTuple):
     crc: int  # its CRC-32
 
     def read(self) -> bytes:
-        """Returns its bytes. Raises FormatError if they are not those that were written, and removes the file."""
+        """Returns its bytes. Raises FormatError if they have changed since they were written, and removes the file."""
         return b"".join(self.blocks(0, self.size))
 
     def blocks(self, start: int, end: int) -> Iterator[bytes]:

@@ -317,7 +317,7 @@ class Tokenizer:
         disallowed_special: AllowedSpecial = (),
         add_special_tokens: bool = False,
     ) -> list[list[int]]:
-        """Returns the results of `encode` for all texts, computed by `num_threads` threads (None for all CPUs)."""
+        """Returns a list of `encode`'s results, one per text, computed by `num_threads` threads (None for all CPUs)."""
         texts = text_list(texts)
         specials = self._encoder.allowed(texts, allowed_special, disallowed_special)
         rows = self._encoder.batch(texts, specials, num_threads)

@@ -119,7 +119,7 @@ def decoded_batch(
 
 
 class IdDecoder:
-    """Decodes ids with one vocabulary. Immutable except for the texts that streams keep; threads may share it."""
+    """Decodes ids with one vocabulary. Immutable except for the text that streams keep, so threads may share it."""
 
     def __init__(self, tokens: Sequence[bytes], vocab: Vocab) -> None:
         """`tokens` are the bytes of id 0, 1, ...; b"" for an unused id."""

@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word, to which the merges are applied separately, or a special token.
+    """A word, which the merges are applied to separately, or a special token.
 
     Attributes:
         text: its bytes: normalized, and with the space that was added before it (see Model.prefix_space).

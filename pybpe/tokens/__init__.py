@@ -1,4 +1,5 @@
-"""Token files: texts become shards, which are split, counted and hashed. `pybpe` exports the functions of this room.
+"""Token files: documents become shards, which are split, counted and hashed. `pybpe` exports the functions of this
+room.
 
 binarization.py  binarize, encode_files     preparation.py  prepare     joining.py  join
 pack/            packed rows                mix/            mixtures of several sources

@@ -1,4 +1,4 @@
-"""binarize: encodes texts into token files; and encode_files: into one array."""
+"""binarize encodes documents into token files, and encode_files into one array."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def binarize(
             .feather, .ipc), books (.epub). Text and JSON lines may be compressed (.gz, .bz2, .xz, .zst). Everything
             but rows may be in archives (.zip). A folder means all files in it, a glob pattern the files it matches, and
             "-" standard input. A folder that Hugging Face's `datasets` saved has the order of the dataset. Or an
-            iterable of texts or records (dict), a dataset of `datasets`, or a column of pandas, polars or pyarrow. Its
-            documents are first copied to `out`, unless the dataset is Arrow files.
+            iterable of documents (str) or records (dict), a dataset of `datasets`, or a column of pandas, polars or
+            pyarrow. Its documents are first copied to `out`, unless the dataset is Arrow files.
         out: the output folder, created if needed.
         format: "llmc" (NAME_train_000000.bin and so on, with llm.c's header), "raw" (train.bin, val.bin, test.bin
             without a header, and meta.pkl, for nanoGPT), "npy" (shards that numpy.load opens), "megatron"

@@ -253,7 +253,7 @@ class RowOptions:
 
 
 class Layout(NamedTuple):
-    """Where the token files of a run go, and what they are: what all of its splits share."""
+    """Where the token files of a run go, and the facts that all of its splits share."""
 
     tok: Tokenizer
     output: OutputOptions  # the options of the files, for this tokenizer

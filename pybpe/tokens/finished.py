@@ -132,7 +132,7 @@ def made_before(folder: str, known: Manifest, force: bool, files: Iterable[Input
 
 
 def _asked(manifest: Manifest) -> dict[str, object]:
-    """Returns what a call asked for, by the names of parameters: what a manifest says, without what came of it."""
+    """Returns the options of a call, by the names of parameters: a manifest without the results of the call."""
     settings: dict[str, Any] = dict(manifest.settings)
     if (rows := settings.pop("packing", None)) is not None:
         settings |= {"packing": rows.get("method"), "pad": rows["pad"], "seed": rows.get("seed")}

@@ -53,7 +53,7 @@ class Format:
         file: the name of a file, with placeholders {name}, {split} and {index}. Without {index}, a split is one file
             of any size.
         read: read(path, dtype) yields the ids of a file in blocks.
-        header: header(tokens, dtype, n_vocab) returns what comes before the ids. None means that the file has rows,
+        header: header(tokens, dtype, n_vocab) returns the bytes before the ids. None means that the file has rows,
             which only `pack` writes.
         header_bytes: the size of the header.
         eot: where the mark goes by default.
@@ -149,7 +149,7 @@ NPY = Format(
 def _meta(tok: Tokenizer) -> bytes:
     """Returns meta.pkl as nanoGPT's data/shakespeare_char/prepare.py writes it: vocab_size, itos and stoi.
 
-    nanoGPT's sample.py encodes a prompt character by character through stoi, and joins texts of itos. A token that is
+    nanoGPT's sample.py encodes a prompt character by character through stoi, and joins strings of itos. A token that is
     not valid UTF-8 by itself is U+FFFD in itos, and is not in stoi.
     """
     texts = {i: token.decode("utf-8", "replace") for i, token in tok.model.vocab.items()}

@@ -269,8 +269,8 @@ def passes(epochs: float) -> str:
 
 
 def _inputs(content: dict[str, Any]) -> list[Input]:
-    """Returns the inputs of a manifest. Removes from its shards, and from what was joined, what version 1 says of them:
-    (file, start, end) of every range that was read."""
+    """Returns the inputs of a manifest. Removes from its shards, and from what was joined, the facts of version 1 about
+    them: (file, start, end) of every range that was read."""
     ranges: list[Sequence[Any]] = []
     for record in (record for found in content["shards"].values() for record in found):
         ranges += record.pop("sources", ())

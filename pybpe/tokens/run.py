@@ -93,7 +93,7 @@ def write_token_files(
     """Does the work of a job, or the rest of it, up to the manifest, which it returns.
 
     Args:
-        layout: where the files go, and what they are.
+        layout: where the files go, and their format.
         options: how to use the machine.
         total: the amount of input, in the unit of the job, if known.
         known: the entries of the manifest about the call, the tokenizer and the inputs.

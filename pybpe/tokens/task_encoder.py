@@ -2,7 +2,7 @@
 task_results.py.
 
 A result has the ids by split, with <|endoftext|> between documents, and where documents begin among them. Input
-texts may have this mark before documents, after them, or at both ends of a file. Whatever the input has, a non-empty
+may have this mark before documents, after them, or at both ends of a file. Whatever the input has, a non-empty
 document gets exactly one, before it ("prepend") or after it ("append"), or none at all ("none").
 
 A task does not know whether its first document began in a task before it. It writes its tokens as if none did. Whoever
@@ -254,7 +254,7 @@ def is_part(task: Task) -> bool:
 
 
 def is_plain(file: InputFile | SmallFiles) -> bool:
-    """Returns whether a file has texts or JSON lines as they are, on this machine."""
+    """Returns whether a file has text or JSON lines as they are, on this machine."""
     return isinstance(file, InputFile) and not (file.remote or file.has_rows or file.is_sequential)
 
 

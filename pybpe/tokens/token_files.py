@@ -193,7 +193,7 @@ class TokenStream:
             dtype, which must be this one.
 
     Attributes:
-        facts: what the manifest next to a file says about it, or None: see file_facts.
+        facts: the manifest's facts about every file, or None: see file_facts.
         made_by: the first file whose tokenizer a manifest states, and the fingerprint of that tokenizer, or None.
 
     Raises:

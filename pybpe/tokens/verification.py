@@ -33,7 +33,7 @@ PERCENTILES = (0, 10, 50, 90, 99, 100)
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem: the file, and what is wrong with it."""
+    """One problem: a file and its fault."""
 
     file: str
     fault: str

@@ -1,1 +1,1 @@
-"""Training: from texts to word counts to merges."""
+"""Training: from text to word counts to merges."""

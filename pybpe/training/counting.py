@@ -210,7 +210,7 @@ def files_to_count(inputs: Inputs, read: ReadOptions) -> Corpus:
 
 
 def _check_texts(inputs: object) -> None:
-    """Raises ArgumentError for an object that is not an iterable of texts, or is probably passed by mistake."""
+    """Raises ArgumentError for an object that is not an iterable of documents, or is probably passed by mistake."""
     if isinstance(inputs, Mapping):
         raise ArgumentError(
             f"inputs is a dictionary: pass word counts as {param('counts')}, or texts as iter(texts.values())"
@@ -494,7 +494,7 @@ class WordCounter:
             self._free[has_specials].append(counter)
 
     def _add_at_once(self, piece: Piece, counter: _binding.Counter) -> bool:
-        """Counts a piece with calls to C. Returns False if its texts must be counted one by one."""
+        """Counts a piece with calls to C. Returns False if its documents must be counted one by one."""
         if self._settings.changes_text:
             return False
         if not piece.divided:
@@ -507,8 +507,8 @@ class WordCounter:
             return True
 
     def _texts(self, piece: Piece) -> Iterable[_binding.Data]:
-        """Yields the texts of a piece that are counted, one by one. If they are normalized, or Python splits them into
-        words, special tokens are found first, as in encoding."""
+        """Yields the documents of a piece that are counted, one by one. If they are normalized, or Python splits them
+        into words, special tokens are found first, as in encoding."""
         texts: Iterable[_binding.Data] = [piece.data]
         if piece.divided:
             groups = divide(piece, self._kinds, self._shares)

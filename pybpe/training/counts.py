@@ -76,13 +76,13 @@ class CountSettings:
 
     @property
     def cutting(self) -> Cutting:
-        """Finds where texts can be cut between two words."""
+        """Finds where text can be cut between two words."""
         found = matcher(self.specials, self.matching)
         return Cutting.of(self.pattern, self.specials, found, self.normalizer, self.prefix_space)
 
     @property
     def changes_text(self) -> bool:
-        """Whether texts change before they are split into words."""
+        """Whether text changes before it is split into words."""
         return self.normalizer is not None or self.prefix_space
 
     def prepared(self, text: _binding.Data) -> _binding.Data:
@@ -419,8 +419,8 @@ _RUN_WORDS = 1 << 12  # the number of words in a block of a run. One block of ea
 
 
 class Runs:
-    """The runs in an existing folder, which also gets temporary files while they are merged. `names` are those that it
-    already has."""
+    """The runs in an existing folder, which also gets temporary files while they are merged. `names` are the files that
+    it already has."""
 
     def __init__(self, folder: str, names: Sequence[str] = ()) -> None:
         self._folder = folder

@@ -260,7 +260,7 @@ class Numbering:
         self._tokens = list(numbers)
 
     def extended(self, merged: Sequence[tuple[int, int, int]], new_specials: Sequence[str], last: bool) -> Model:
-        """Returns the tokenizer with what the trainer made, and with special tokens that the start lacks, at the end if
+        """Returns the tokenizer with the trainer's tokens, and with special tokens that the start lacks, at the end if
         `last`. `merged` has (left, right, merged) of all merges, the start's first."""
         model = self.start if last else with_specials(self.start, new_specials)
         tokens, pairs, by_number = list(model.tokens), list(model.merges), list(self._tokens)

@@ -1,6 +1,6 @@
 """Superwords: tokens that cross spaces, after Liu et al. 2025, "SuperBPE: Space Travel for Language Models".
 
-Training has two stages. Stage 1 is ordinary BPE: a pattern splits texts into words, and no merge crosses the end of a
+Training has two stages. Stage 1 is ordinary BPE: a pattern splits text into words, and no merge crosses the end of a
 word. Stage 2 starts from the merges of stage 1 and continues on *chunks*: long parts of a text that end only at
 numbers, at runs of punctuation and before trailing spaces. The tokenizer keeps the pattern of the chunks and encodes
 with it.

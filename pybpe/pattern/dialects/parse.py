@@ -1,4 +1,4 @@
-"""Reads a regular expression of one engine. Refuses a construct unless it is known to mean what its tree says."""
+"""Reads a regular expression of one engine. Refuses a construct unless its meaning is known to be its tree's."""
 
 from __future__ import annotations
 

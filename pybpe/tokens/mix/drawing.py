@@ -62,7 +62,7 @@ class Documents:
         return len(self.stream)
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
-        """Yields the number of a document, and the lengths of it and of those that follow."""
+        """Yields the number of a document, and its length and those of the documents after it."""
         for at in range(0, len(self.lengths), _BLOCK):
             yield at, self.lengths[at : at + _BLOCK]
 
@@ -198,7 +198,7 @@ def everything(documents: Documents) -> Drawn:
 
 
 def draw_all(recipe: Recipe, documents: Sequence[Documents], asked: Mapping[str, int], tolerance: int) -> list[Drawn]:
-    """Returns the part of a mixture from every source. A source with a weight also gets what those with a weight
+    """Returns the part of a mixture from every source. A source with a weight also gets what sources with a weight
     before it lack, so that the error of their sum does not grow with their number.
 
     Args:
@@ -268,6 +268,6 @@ def _border(documents: Documents, keys: Keys, tokens: int) -> tuple[int, int, in
 
 
 def _keyed(documents: Documents, keys: Keys) -> Iterator[tuple[int, Array, Array]]:
-    """Yields the number of a document, and the keys and lengths of it and of those that follow."""
+    """Yields the number of a document, and the keys and lengths from it on."""
     for at, lengths in documents.blocks():
         yield at, keys.first(numpy.arange(at, at + len(lengths))), lengths

@@ -33,7 +33,7 @@ def named(sources: Sequence[Source], opened: Sequence[TokenFolder]) -> list[tupl
 
 
 def state_of(data: TokenFolder) -> list[object]:
-    """Returns the fingerprint of the files of a source. What a run that was killed has made of them is used
+    """Returns the fingerprint of the files of a source. Files that a killed run has made of them are used
     only if it is the same."""
     seen: list[object] = [data.sha256]
     for path in (os.path.join(data.path, name) for name in data.manifest.file_names):

@@ -260,8 +260,8 @@ class _Packing(NamedTuple):
     def _parts(
         self, groups: Iterable[tuple[Array, Array]], per_shard: int, sums: Mapping[int, list[int]]
     ) -> Iterator[tuple[int, Columns]]:
-        """Yields the rows of all groups, some at a time, with the number of their shard, to whose sums it adds them.
-        Padding is not text."""
+        """Yields the rows of all groups, some at a time, with the number of their shard. It adds them to the shard's
+        sums. Padding is not text."""
         size, before, has_columns = self.options.sequence_length, 0, self.options.format != LLMC.name
         pad_bytes = 0 if self.pad == self.mark else len(self.tok.decode_single_token_bytes(self.pad))
         for ids, pieces in groups:

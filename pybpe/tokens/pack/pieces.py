@@ -1,4 +1,4 @@
-"""Finds the documents of a split, group by group, cuts those that are too long for a row, and chooses their rows.
+"""Finds the documents of a split, group by group, cuts documents that are too long for a row, and chooses their rows.
 
 A piece is a part of a document after a mark. Pieces are an array of one dimension, whose items have the fields
 
@@ -74,8 +74,8 @@ def groups(stream: TokenStream | MarksFirst, mark: int, size: int) -> Iterator[G
 
 
 def _without_end(found: Array, most: int) -> tuple[Array, int]:
-    """Leaves the last document to the next group. Of an only one, what does not fill a row, and at least one token, as
-    it may end there. Returns the pieces, and where the next group starts."""
+    """Leaves the last document to the next group. Of an only one, it leaves the tokens that do not fill a row, and at
+    least one token, as it may end there. Returns the pieces, and where the next group starts."""
     if len(found) > 1:
         return found[:-1], int(found["start"][-1])
     found["length"] = (found["length"] - 2) // most * most + 1

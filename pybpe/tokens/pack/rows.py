@@ -9,7 +9,7 @@ All arrays have shape (rows, tokens per row).
 
 input_ids: in the dtype of the shards.
 document_ids: int32. The number of the document, or part of one, in its row, from 0, -1 for padding. Attention within
-    documents lets a token see those with the same number.
+    documents lets a token see tokens with the same number.
 position_ids: int32. The position in the document or part, from 0 for its mark. Padding counts from 0 too, as one more
     document, so that lengths can be found from the zeros, as FlashAttention's users do.
 loss_mask: uint8, for labels that are the inputs themselves, which a model shifts (`labels = where(loss_mask, input_ids,
