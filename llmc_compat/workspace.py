@@ -40,7 +40,16 @@ from pybpe.reading.inputs import Inputs, ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.reading.streams import file_sha256, open_unchanged, read_file
 from pybpe.support import platform
-from pybpe.support.output_files import FOLDER, LOCK, give_name, make_folder, only_writer, remove_entry, remove_file
+from pybpe.support.output_files import (
+    FOLDER,
+    LOCK,
+    give_name,
+    make_folder,
+    only_writer,
+    remove_entry,
+    remove_file,
+    remove_work,
+)
 from pybpe.support.parallel import RunOptions
 from pybpe.tokens.dataset_options import DatasetOptions, OutputOptions
 from pybpe.tokens.finished import TOKENIZER_NAMES, token_file
@@ -180,11 +189,17 @@ def make_workspace(
             with reading_for([folder], needs_text.get()):
                 tok, manifest = prepare_dataset(inputs, data, training, options, run, force)
         except ShardTooSmallError as error:
+            with only_writer(data, temporary=True):
+                remove_work(data)  # no option of this call could use it
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
         model = model.for_text(tok.vocab_size, manifest.split_tokens("train"))
         workspace = Workspace(folder, tok, manifest, model.config(tok.vocab_size), dtype)
-        workspace = _write_rest(workspace, seed, force, placed)
+        try:
+            workspace = _write_rest(workspace, seed, force, placed)
+        except Error:
+            remove_work(folder)
+            raise
         changed = ["data"] if before != _modified(data) else []
         return replace(workspace, changed=(*changed, *placed.changed))
 

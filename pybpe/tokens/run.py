@@ -105,15 +105,17 @@ def write_token_files(
             run.do_tasks(total, stack)
         made = run.assemble(known, with_tokenizer)
         publish(layout.folder, made)
-    except (ArgumentError, LimitError):
-        remove_work(layout.folder)  # other input is needed, so the results so far are useless
+    except ArgumentError:  # the input has no text, so its results are of no use
+        remove_work(layout.folder)
         raise
-    except FormatError as error:
+    except (FormatError, LimitError) as error:
         if not os.listdir(run.folder):
             remove_work(layout.folder)
             raise
-        what = "Finished work is kept: fix the file and run the same command again to resume"
-        error.args = (f"{error}. {what}", *error.args[1:])
+        way = "the same command with another value resumes, if only shards depend on it"
+        if isinstance(error, FormatError):
+            way = "fix the file and run the same command again to resume"
+        error.args = (f"{error}. Finished work is kept: {way}", *error.args[1:])
         raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -127,12 +127,16 @@ def test_ids_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         pybpe.binarize(tok, path, tmp_path / "raw", splits=(1,), format="raw")
 
 
-def test_a_shard_too_small_for_llmc_is_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+def test_a_shard_too_small_for_llmc_is_refused(
+    tok: pybpe.Tokenizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "short.txt"
     path.write_text("A short text. " * 20)
-    with pytest.raises(pybpe.errors.LimitError, match="257"):
+    with pytest.raises(pybpe.errors.LimitError, match="257.* Finished work is kept"):
         pybpe.binarize(tok, path, tmp_path / "out")
-    pybpe.binarize(tok, path, tmp_path / "out", min_shard_tokens=0)
+    with caplog.at_level("INFO", "pybpe"):
+        pybpe.binarize(tok, path, tmp_path / "out", min_shard_tokens=0)
+    assert any("resuming after" in message for message in caplog.messages)
     assert (
         tok.decode([i for s in ("train", "val", "test") for i in tokens_of(tmp_path / "out", s)[1:]])
         == path.read_text()
