@@ -19,7 +19,7 @@ from multiprocessing.context import BaseContext
 from ..arguments import param
 from ..errors import ArgumentError
 from ..reading.charset import Doubts
-from ..reading.documents import SkippedRecords, headers_if_done, take_notes
+from ..reading.documents import SkippedRecords, headers_if_done, results_when_done
 from ..reading.files import Corpus, Staged
 from ..reading.planning import progress_total
 from ..reading.remote import reads_urls
@@ -28,7 +28,7 @@ from ..support import platform
 from ..support.executors import versions
 from ..support.parallel import RunOptions, process_memory, worker_count
 from ..support.progress import Progress
-from ..support.task_results import Order, Result, hashed, results_in, write_results
+from ..support.task_results import Order, Result, hashed, write_results
 from .steps import Steps
 from .work import Work
 
@@ -52,23 +52,15 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
     ArgumentError if more than half of the records are not valid."""
     skips = steps.read.skips
     left = [order for order in orders if headers_if_done(order.path, skips, is_read=True) is None]
-    unfinished = {order.path for order in left}
-    doubts, records = Doubts(), SkippedRecords(names=staged.names)
-    found: list[Result] = []
+    doubts, skipped, found = Doubts(), SkippedRecords(names=staged.names), list[Result]()
     with ExitStack() as stack:
         bar = stack.enter_context(
             Progress("cleaning", progress_total(staged.files, steps.read.text_key), "B", run.progress)
         )
         done = _done(Work(steps), left, hidden, staged.files, run, stack)
-        for path in (order.path for order in orders):
-            if path in unfinished:
-                next(done)
-            for result, header in results_in(path):
-                found.append(result)
-                bar.add(header["read"])
-                take_notes(header, doubts, records)
-            records.check()
-    records.check(at_end=True)
+        for _, result, header in results_when_done(orders, left, done, doubts, skipped):
+            found.append(result)
+            bar.add(header["read"])
     return found
 
 

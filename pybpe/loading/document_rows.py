@@ -314,7 +314,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         records, placer = SkippedRecords(), EotPlacer("prepend", self._mark)
         task, begun = start.task, 0
         fixed = (plan.fixed(tasks[number], plan.task_bytes) for number in mine)
-        for found in encoder.encoded(workers, fixed, self._doubts):
+        for found in encoder.encode(workers, fixed, self._doubts):
             self._doubts.tell(found.doubt)
             for notes in found.notes:
                 records.add(notes)

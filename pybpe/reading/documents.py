@@ -40,7 +40,7 @@ from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, FileError, FormatError, file_errors, warn
 from ..model import USUAL_ENDS, Matching
 from ..support.output_files import remove_file
-from ..support.task_results import headers_of
+from ..support.task_results import Order, Result, headers_of, results_in
 from .charset import Doubts
 from .file_types import RECORD_OF_RUN
 from .input_file import InputFile
@@ -366,12 +366,24 @@ def headers_if_done(path: str, skips: bool, is_read: bool = False) -> list[dict[
     return None if any(RecordNotes.of(notes).bad for header in headers for notes in header["notes"]) else headers
 
 
-def take_notes(header: Mapping[str, Any], doubts: Doubts, records: SkippedRecords) -> None:
-    """Takes the notes in the header of a task's result: about text that is not UTF-8, and about records."""
-    for doubt in header["doubts"]:
-        doubts.tell(doubt)
-    for notes in header["notes"]:
-        records.add(RecordNotes.of(notes))
+def results_when_done(
+    orders: Iterable[Order], left: Iterable[Order], done: Iterator[None], doubts: Doubts, skipped: SkippedRecords
+) -> Iterator[tuple[str, Result, dict[str, Any]]]:
+    """Yields the results of tasks, in order, as soon as they are there: the file, the result, and its header, whose
+    notes it takes, about text that is not UTF-8 and about records. `done` does the tasks that are `left`, and yields
+    after each. Raises ArgumentError if most records are not valid."""
+    paths = {order.path for order in left}
+    for order in orders:
+        if order.path in paths:
+            next(done)
+        for result, header in results_in(order.path):
+            for doubt in header["doubts"]:
+                doubts.tell(doubt)
+            for notes in header["notes"]:
+                skipped.add(RecordNotes.of(notes))
+            yield order.path, result, header
+        skipped.check()
+    skipped.check(at_end=True)
 
 
 class SkippedRecords:

@@ -30,7 +30,7 @@ from .manifest import Manifest
 from .run import Job, write_token_files
 from .task_encoder import KEEP, TaskEncoder, is_plain
 
-_PLANNING_THREADS = 16  # if workers do the tasks: each waits for the disk, or for a file system on other machines
+_PLANNING_THREADS = 16  # if the files may be on other machines: each waits for a read
 
 
 def binarize(
@@ -247,12 +247,12 @@ def write_dataset(
     plan = planning.Plan(staged.files, kinds, options.split, tok._encoder.cutting)
     encoder = TaskEncoder(tok, kinds, splits, layout.marks)
     read = (options.read.documents, options.read.text_key, options.read.encoding)
-    threads = 1 if run.executor is None else _PLANNING_THREADS
+    is_far = run.executor is not None or any(file.remote is not None for file in staged.files.singles)
     job = Job(
         hashed(described(tok), read, options.split, layout.marks, planning.TASK_BYTES),
         len(splits),
-        (_named(task, staged) for task in plan.tasks(threads)),
-        partial(encoder.encoded, run.workers),
+        (_named(task, staged) for task in plan.tasks(_PLANNING_THREADS if is_far else 1)),
+        partial(encoder.encode, run.workers),
         encoder,
         staged.files,
     )

@@ -40,8 +40,8 @@ from ..support.task_results import hashed, size_of
 from ..tokenizer import Tokenizer
 from .manifest import (
     FILE_NAMES,
+    FINISHED,
     REPLACED,
-    ROWS,
     FileRecord,
     Manifest,
     ShardRecord,
@@ -168,7 +168,7 @@ def publish(folder: str, made: Manifest | None = None) -> None:
     """Moves finished files into their output folder, the manifest last. Removes the files that the manifest there
     lists, and says so to a caller who has just `made` the new one. The old manifest is put aside first, because it
     would be wrong from then on, and still lists them after a kill."""
-    rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
+    rows, aside = (os.path.join(folder, FOLDER, name) for name in (FINISHED, REPLACED))
     manifest, names = manifest_name(rows), os.listdir(rows)
     new = made or Manifest.load(rows)
     older = replaced_files(folder, new.tokenizer.get("fingerprint"))
@@ -194,7 +194,7 @@ def publish(folder: str, made: Manifest | None = None) -> None:
 
 def finish_publishing(folder: str) -> None:
     """Ends the `publish` of a call that was killed."""
-    rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
+    rows, aside = (os.path.join(folder, FOLDER, name) for name in (FINISHED, REPLACED))
     if os.path.isdir(aside) and os.path.exists(os.path.join(rows, manifest_name(rows))):
         publish(folder)
 

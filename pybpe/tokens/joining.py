@@ -95,9 +95,8 @@ def join(
             return made
         check_documents_apart([(part.path, part) for part in parts])
         layout = Layout(tok, output, target, output.name or "", {})
-        tasks = [(copy, repr((copy[0], copy[1].sha256, copy[2])).encode(), b"") for copy in _copies(parts)]
-        encoded = partial(_copied, layout)
-        job = Job(fingerprint, len(settings["splits"]), tasks, encoded, doing=("joining", "B"))
+        tasks = [(each, repr((each[0], each[1].sha256, each[2])).encode(), b"") for each in _copies(parts)]
+        job = Job(fingerprint, len(settings["splits"]), tasks, partial(_copied, layout), doing=("joining", "B"))
         total = sum(record.bytes for (_, _, record, _), _, _ in tasks)
         return write_token_files(layout, job, RunOptions(progress=progress), total, known)
 

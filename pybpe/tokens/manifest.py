@@ -24,7 +24,7 @@ from ..tokenizer import Tokenizer
 FILE_NAME = "manifest.json"
 HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
-ROWS = "rows"  # in a hidden folder: files that get their names when all of them are there
+FINISHED = "finished"  # in a hidden folder: files that get their names when all of them are there
 REPLACED = "replaced"  # there, too: the manifest of the files that they are replacing
 VERSION = 2  # 1 had ranges of inputs in each shard
 
@@ -383,7 +383,7 @@ def is_unfinished(folder: str) -> bool:
     of its own run, which may have been killed before it removed that."""
     hidden, manifest = os.path.join(folder, FOLDER), os.path.join(folder, manifest_name(folder))
     with suppress(FileNotFoundError), file_errors(hidden, "cannot be examined"):
-        places = [os.path.join(hidden, name) for name in (TASKS, ROWS)]
+        places = [os.path.join(hidden, name) for name in (TASKS, FINISHED)]
         begun = [os.stat(place).st_mtime_ns for place in places if os.path.isdir(place) and os.listdir(place)]
         return bool(begun) and not (os.path.exists(manifest) and os.stat(manifest).st_mtime_ns >= max(begun))
     return False

@@ -1,8 +1,8 @@
 """One run that writes token files. A killed run resumes with the tasks that are left.
 
     tasks, in order   ->  tasks/SETTINGS/TASK: a file for each (task_results.py)     threads, or an executor's workers
-    their results     ->  rows/NAME_train_000000.bin ..., manifest.json              threads, or an executor's workers
-    all files there   ->  the output folder, the manifest last
+    their results     ->  finished/NAME_train_000000.bin ..., manifest.json          threads, or an executor's workers
+    all files there   ->  the output folder, the manifest last (finished.py)
 
 The first two folders are in the hidden folder of the output. A run that was killed does the tasks that have no file.
 If it was making token files, it makes them again, which takes a tenth of the time of the tasks. Until all of them are
@@ -26,11 +26,11 @@ import errno
 import hashlib
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import chain, tee
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
@@ -46,7 +46,7 @@ from ..errors import (
     note,
 )
 from ..reading.charset import Doubts
-from ..reading.documents import SkippedRecords, check_list, headers_if_done, take_notes
+from ..reading.documents import SkippedRecords, check_list, headers_if_done, results_when_done
 from ..reading.files import Corpus
 from ..reading.input_file import check_has_text
 from ..reading.splits import SPLIT_NAMES
@@ -57,7 +57,7 @@ from ..support.task_results import Order, Section, results_in, task_folder, task
 from .dataset_options import ArrayOptions, Layout
 from .finished import TOKENIZER_NAMES, publish, replaced_files
 from .formats import write_offsets
-from .manifest import ROWS, Manifest, Records, ShardRecord, record_file
+from .manifest import FINISHED, Manifest, Records, ShardRecord, record_file
 from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ class Job(NamedTuple):
     fingerprint: str  # a hash of everything that they depend on, except the tasks
     splits: int  # the number of splits
     tasks: Iterable[Task]
-    encoded: Callable[[Iterable[Any], Doubts], Iterator[Encoded]]  # yields the tokens of some tasks, in order
-    encoder: TaskEncoder | None = None  # what an executor's workers encode tasks with
-    files: Corpus | None = None  # what the tasks read
+    encode: Callable[[Iterable[Any], Doubts], Iterator[Encoded]]  # yields the tokens of some tasks, in order
+    encoder: TaskEncoder | None = None  # if tasks are texts: what encodes them, also for an executor's workers
+    files: Corpus | None = None  # the files of these texts
     doing: tuple[str, str] = ("encoding", "B")  # for the progress bar: what is in progress, and the unit of its size
 
 
@@ -136,10 +136,10 @@ class _Run:
         hidden = os.path.abspath(layout.unfinished)
         self.folder = task_folder(hidden, job.fingerprint)
         for name in os.listdir(hidden):
-            if name.startswith(ROWS):
+            if name.startswith(FINISHED):
                 remove_entry(os.path.join(hidden, name))
         # A worker that was given up, and continues, writes to the folder of its own run, which is gone.
-        self._rows = make_folder(os.path.join(hidden, f"{ROWS}-{os.urandom(4).hex()}"))
+        self._new = make_folder(os.path.join(hidden, f"{FINISHED}-{os.urandom(4).hex()}"))
         self._workers: Workers | None = None
         if options.executor is not None and job.encoder is not None:
             from ..reading.workers import Workers
@@ -147,7 +147,6 @@ class _Run:
             size = job.files.size if job.files is not None else 0
             self._workers = Workers(hidden, job.encoder.results, size, options)
         self._streams = [Stream(layout.marks) for _ in range(job.splits)]
-        self._paths: list[str] = []
 
     # ------------------------------------------------------------------------------------------------
     # Tasks
@@ -155,50 +154,54 @@ class _Run:
     def do_tasks(self, total: int | None, stack: ExitStack) -> None:
         """Does the tasks that are left, and takes the results of all. Lists the records that are skipped. The list gets
         its name with `stack`."""
-        layout, doubts, is_told = self._layout, Doubts(), False
-        listed = os.path.join(self._rows, LIST_NAME)
-        write = stack.enter_context(_binding.Output(listed)).write if self._skips else lambda data: None
-        self._records = records = SkippedRecords(write, layout.source_names)
-        orders = (
+        job, list_path = self._job, os.path.join(self._new, LIST_NAME)
+        write = stack.enter_context(_binding.Output(list_path)).write if self._skips else lambda data: None
+        self._skipped, doubts = SkippedRecords(write, self._layout.source_names), Doubts()
+        orders = [
             Order(task, task_path(self.folder, name), hashlib.blake2b(stamp, digest_size=16).hexdigest())
-            for task, name, stamp in self._job.tasks
-        )
-        every, some = tee((order, self._is_done(order)) for order in orders)
-        bar = stack.enter_context(Progress(self._job.doing[0], total, self._job.doing[1], self._options.progress))
-        left = (order for order, is_done in some if not is_done)
-        made = self._here(left, doubts, bar) if self._workers is None else self._workers.done(left)
-        for order, is_done in every:
-            if not is_done:
-                is_told = is_told or self._tell(total)
-                next(made)
-            for _, header in results_in(order.path):
-                if is_done or self._workers is not None:
-                    bar.add(header["size"])
-                take_notes(header, doubts, records)
-                for stream, counts in zip(self._streams, header["splits"]):
-                    stream.take(counts)
-            records.check()
-            self._paths.append(order.path)
-        is_told = is_told or self._tell(total)
-        records.check(at_end=True)
-        if self._job.files is not None and not isinstance(layout.output, ArrayOptions):
+            for task, name, stamp in job.tasks
+        ]
+        left = self._left(orders, total)
+        bar = stack.enter_context(Progress(job.doing[0], total, job.doing[1], self._options.progress))
+        done, shown = self._encoded(left, doubts, bar), {order.path for order in left}
+        if self._workers is not None:
+            done, shown = self._workers.done(left), set()
+        for path, _, header in results_when_done(orders, left, done, doubts, self._skipped):
+            if path not in shown:
+                bar.add(header["size"])
+            for stream, counts in zip(self._streams, header["splits"]):
+                stream.take(counts)
+        self._paths = [order.path for order in orders]
+        if job.files is not None and not isinstance(self._layout.output, ArrayOptions):
             if not any(stream.text_bytes for stream in self._streams):
-                check_has_text(self._job.files, "tokens to write")
+                check_has_text(job.files, "tokens to write")
 
-    def _is_done(self, order: Order) -> bool:
-        """Returns whether a task has a result. If a file that it reads was written since, its part of it must be the
-        same."""
-        headers, encoder = headers_if_done(order.path, self._skips), self._job.encoder
-        if headers is None:
-            return False
+    def _left(self, orders: Iterable[Order], total: int | None) -> list[Order]:
+        """Returns the tasks without results. If other tasks have some, says that the run resumes."""
+        left, tokens, size = list[Order](), 0, 0
+        for order in orders:
+            headers = headers_if_done(order.path, self._skips)
+            if headers is None or not self._is_current(order, headers):
+                left.append(order)
+                continue
+            for counts in chain.from_iterable(header["splits"] for header in headers):
+                tokens, size = tokens + counts[0], size + counts[2]
+        if tokens:
+            share = f", at about {min(99, 100 * size // total)}%" if total and self._job.doing[1] == "B" else ""
+            note(f"{self._layout.folder}: resuming after {tokens} tokens{share}")
+        return left
+
+    def _is_current(self, order: Order, headers: Sequence[Mapping[str, Any]]) -> bool:
+        """Returns whether results are those of what a task reads now. If a file was written since, the part of it that
+        the task reads must be the same."""
+        if headers[0]["stamp"] == order.stamp:
+            return True
         sums = [number for header in headers for number in header["sums"]]
-        same = headers[0]["stamp"] == order.stamp
-        return same or (encoder is not None and sums != [] and sums == encoder.sums(order.task))
+        return self._job.encoder is not None and sums != [] and sums == self._job.encoder.sums(order.task)
 
-    def _here(self, orders: Iterator[Order], doubts: Doubts, bar: Progress) -> Iterator[None]:
+    def _encoded(self, orders: Sequence[Order], doubts: Doubts, bar: Progress) -> Iterator[None]:
         """Does tasks in threads of this process. Yields after every task."""
-        ours, theirs = tee(orders)
-        found = self._job.encoded((order.task for order in theirs), doubts)
+        found = self._job.encode((order.task for order in orders), doubts)
 
         def one_task() -> Iterator[Encoded]:
             for each in found:
@@ -207,56 +210,48 @@ class _Run:
                 if each.ends_task:
                     return
 
-        for order in ours:
+        for order in orders:
             write_results(order.path, task_data(one_task(), self._job.splits, self._layout.marks, order.stamp))
             yield
-
-    def _tell(self, total: int | None) -> bool:
-        """Says that the run resumes, if it has results already. Returns True."""
-        if tokens := sum(stream.tokens for stream in self._streams):
-            size = sum(stream.text_bytes for stream in self._streams)
-            share = f", at about {min(99, 100 * size // total)}%" if total and self._job.doing[1] == "B" else ""
-            note(f"{self._layout.folder}: resuming after {tokens} tokens{share}")
-        return True
 
     # ------------------------------------------------------------------------------------------------
     # Token files
 
     def assemble(self, known: Manifest, with_tokenizer: bool) -> Manifest:
         """Makes the token files, what belongs to them, and the manifest."""
-        layout, form = self._layout, self._layout.output.form
+        layout, form, folder = self._layout, self._layout.output.form, self._new
         make = partial(self._workers.make, make_shard) if self._workers and self._workers.is_shared else make_here
-        records = make_shards(layout, self._streams, self._paths, self._rows, make, self._options.progress)
+        shards = make_shards(layout, self._streams, self._paths, folder, make, self._options.progress)
         others, skipped = list[str](), None
-        for split, found in enumerate(records.values()):
+        for split, some in enumerate(shards.values()):
             if form.index is not None:  # then each split is one file
                 blocks = partial(starts_of, layout, split, self._paths)
-                others.append(form.index(blocks, layout.output.dtype, found[0], self._rows))
+                others.append(form.index(blocks, layout.output.dtype, some[0], folder))
             if layout.output.document_offsets:
                 others.append(form.offsets.format(name=layout.name, split=SPLIT_NAMES[split]))
-                documents, tokens = (sum(getattr(one, of) for one in found) for of in ("documents", "tokens"))
-                path = os.path.join(self._rows, others[-1])
+                documents, tokens = (sum(getattr(shard, of) for shard in some) for of in ("documents", "tokens"))
+                path = os.path.join(folder, others[-1])
                 write_offsets(path, starts_of(layout, split, self._paths), documents, tokens)
         for name in TOKENIZER_NAMES if with_tokenizer else ():
-            layout.tok.save(os.path.join(self._rows, name))
+            layout.tok.save(os.path.join(folder, name))
             others.append(name)
         if form.of_tokenizer is not None:
             name, content = form.of_tokenizer
-            _binding.write_file(os.path.join(self._rows, name), content(layout.tok))
+            _binding.write_file(os.path.join(folder, name), content(layout.tok))
             others.append(name)
         if self._skips:
-            skipped = {**self._records.finish(os.path.join(layout.folder, LIST_NAME)), "file": LIST_NAME}
+            skipped = {**self._skipped.finish(os.path.join(layout.folder, LIST_NAME)), "file": LIST_NAME}
             others.append(LIST_NAME)
         made = replace(
             known,
-            text_bytes={split: sum(record.text_bytes for record in found) for split, found in records.items()},
-            shards=records,
-            files=[record_file(os.path.join(self._rows, name)) for name in others],
+            text_bytes={split: sum(shard.text_bytes for shard in some) for split, some in shards.items()},
+            shards=shards,
+            files=[record_file(os.path.join(folder, name)) for name in others],
             skipped=skipped,
         )
-        _binding.write_file(os.path.join(self._rows, form.manifest), made.to_json())
-        with file_errors(self._rows, "cannot be renamed"):
-            os.rename(self._rows, os.path.join(os.path.dirname(self._rows), ROWS))
+        _binding.write_file(os.path.join(folder, form.manifest), made.to_json())
+        with file_errors(folder, "cannot be renamed"):
+            os.rename(folder, os.path.join(os.path.dirname(folder), FINISHED))
         return made
 
 
@@ -397,9 +392,9 @@ def shard_orders(
 
     for result, header in chain.from_iterable(map(results_in, paths)):
         tokens, *whole = header["splits"][split][:3]
-        is_marked, is_skipped, goes_on = stream.take(header["splits"][split])
-        section, taken = result.sections[name], [int(goes_on), 0]  # the documents and bytes that shards have
-        start = is_skipped - is_marked  # -1 is the mark before the tokens
+        stream.take(header["splits"][split])
+        section, taken = result.sections[name], [int(stream.goes_on), 0]  # the documents and bytes that shards have
+        start = -stream.added  # -1 is the mark before the tokens
         while start < tokens:
             if not room:
                 yield shard()
@@ -412,8 +407,8 @@ def shard_orders(
                 end, now = min(tokens, start + room), whole
                 parts.append((section, start * width, end * width))
                 if end < tokens:  # the result goes on in the next shard
-                    ids, starts = read_ids(section, output.dtype), read_starts(result, split)[goes_on:]
-                    now = [goes_on + bisect_left(starts, end), text_length(layout.tok, ids[int(is_skipped) : end])]
+                    ids, starts = read_ids(section, output.dtype), read_starts(result, split)
+                    now = [bisect_left(starts, end), text_length(layout.tok, ids[max(0, -stream.added) : end])]
             documents, text_bytes = documents + now[0] - taken[0], text_bytes + now[1] - taken[1]
             room, start, taken = room - (end - start), end, now
     yield shard()  # also that of a split without tokens
@@ -445,6 +440,6 @@ def starts_of(layout: Layout, split: int, paths: Iterable[str]) -> Iterator[Arra
     stream = Stream(layout.marks)
     for result, header in chain.from_iterable(map(results_in, paths)):
         before = stream.tokens
-        is_marked, is_skipped, goes_on = stream.take(header["splits"][split])
-        starts = numpy.array(read_starts(result, split)[goes_on:], dtype=numpy.int64)
-        yield starts + (before + is_marked - is_skipped)
+        stream.take(header["splits"][split])
+        starts = numpy.array(read_starts(result, split)[stream.goes_on :], dtype=numpy.int64)
+        yield starts + (before + stream.added)

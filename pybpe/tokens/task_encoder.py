@@ -95,7 +95,7 @@ class TaskEncoder(NamedTuple):
         found = (_encoded_group(self, Doubts(), (some, is_summed, False)) for some in self._groups(order.task))
         return task_data(found, len(self.splits), self.marks, order.stamp)
 
-    def encoded(self, workers: int | None, tasks: Iterable[Task], doubts: Doubts) -> Iterator[Encoded]:
+    def encode(self, workers: int | None, tasks: Iterable[Task], doubts: Doubts) -> Iterator[Encoded]:
         """Encodes tasks with threads, which share a task piece by piece."""
 
         def items() -> Iterator[tuple[list[Piece], bool, bool]]:
@@ -401,32 +401,31 @@ def _little(items: array[int] | memoryview) -> _binding.Data:
 
 
 class Stream:
-    """How far a split has come, in the order of the tasks.
+    """How far a split has come, in the order of the results.
 
     Attributes:
         tokens, documents, text_bytes: the numbers so far.
+        added: 1 if a mark comes before the tokens of the last result, -1 if its first token is left out, otherwise 0.
+        goes_on: whether the first document of the last result began before it.
     """
 
     def __init__(self, marks: Marks) -> None:
         self._mode = "none" if marks.eot is None and marks.mode != KEEP else marks.mode
         self._is_open = False
-        self.tokens = self.documents = self.text_bytes = 0
+        self.tokens = self.documents = self.text_bytes = self.added = 0
+        self.goes_on = False
 
-    def take(self, counts: Sequence[Any]) -> tuple[bool, bool, bool]:
-        """Takes the next result, with the counts of this split in its header. Returns whether a mark comes before its
-        tokens, whether its first token is left out, and whether its first document began before it."""
+    def take(self, counts: Sequence[Any]) -> None:
+        """Takes the next result, with the counts of this split in its header."""
         tokens, documents, text_bytes, begins, is_open = counts
-        goes_on = self._is_open and begins == _TEXT and self._mode != KEEP
-        is_marked, is_skipped = (
-            self._is_open and begins == _MARK and self._mode == "append",
-            goes_on and self._mode == "prepend",
-        )
-        self.tokens += is_marked + tokens - is_skipped
-        self.documents += documents - goes_on
+        is_marked = self._is_open and begins == _MARK and self._mode == "append"
+        self.goes_on = self._is_open and begins == _TEXT and self._mode != KEEP
+        self.added = is_marked - (self.goes_on and self._mode == "prepend")
+        self.tokens += tokens + self.added
+        self.documents += documents - self.goes_on
         self.text_bytes += text_bytes
         if is_open is not None:
             self._is_open = is_open
-        return is_marked, is_skipped, goes_on
 
 
 def read_ids(section: Section, dtype: str) -> array[int]:

@@ -134,9 +134,9 @@ def _mixed(
     settings = {**known.settings, "mixture": mixture}
     states = [state_of(source) for source in sources]
     fingerprint = hashed(states, sections, shuffle.buckets, settings, layout.name)
-    encoded = partial(shuffle.encoded, progress=run.progress)
+    encode = partial(shuffle.encode, progress=run.progress)
     tasks = ((task, name, b"") for name, task in shuffle.tasks())
-    job = Job(fingerprint, splits, tasks, encoded, doing=("shuffling", "token"))
+    job = Job(fingerprint, splits, tasks, encode, doing=("shuffling", "token"))
     total = sum(section.tokens for section in sections)
     return write_token_files(layout, job, run, total, replace(known, settings=settings))
 

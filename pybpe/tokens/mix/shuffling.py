@@ -110,7 +110,7 @@ class Shuffle:
             for bucket in buckets:
                 yield f"{section.split} {bucket}".encode(), (section, bucket)
 
-    def encoded(
+    def encode(
         self, tasks: Iterable[tuple[ShuffledSplit, int]], doubts: Doubts, progress: bool | None = None
     ) -> Iterator[Encoded]:
         """Yields the tokens of tasks. One thread does everything: it mostly copies memory."""

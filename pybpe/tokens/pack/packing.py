@@ -27,7 +27,7 @@ from ...tokenizer import Tokenizer
 from ..dataset_options import RowOptions
 from ..finished import TOKENIZER_NAMES, call_of, files_of_manifest, finish_publishing, made_before, publish
 from ..formats import FLAT, FORMATS, LLMC
-from ..manifest import ROWS, FileRecord, Manifest, ShardRecord
+from ..manifest import FINISHED, FileRecord, Manifest, ShardRecord
 from ..run import check_least
 from ..task_encoder import ID_BYTES, text_length
 from ..token_files import MarksFirst, TokenStream, with_marks_first
@@ -97,7 +97,7 @@ def pack(
             f"{param(shard_tokens=shard_tokens)} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer"
         )
     folder, pad_id = real_output(out), _pad_id(tok, pad)
-    rows, known = os.path.join(folder, FOLDER, ROWS), _known(source, options, pad_id)
+    rows, known = os.path.join(folder, FOLDER, FINISHED), _known(source, options, pad_id)
     with only_writer(folder):
         finish_publishing(folder)
         if (made := made_before(folder, known, force)) is not None:
