@@ -12,11 +12,11 @@ from .._lazy import lazy
 
 if TYPE_CHECKING:
     from .cleaning import clean as clean
+    from .duplicates import Banding as Banding
+    from .duplicates import find_clusters as find_clusters
+    from .duplicates import jaccard as jaccard
+    from .duplicates import signatures as signatures
     from .filters import Filters as Filters
-    from .near_duplicates import Banding as Banding
-    from .near_duplicates import find_clusters as find_clusters
-    from .near_duplicates import jaccard as jaccard
-    from .near_duplicates import signatures as signatures
     from .pii import Finding as Finding
     from .pii import find_pii as find_pii
     from .pii import replace_pii as replace_pii
@@ -29,7 +29,7 @@ if not TYPE_CHECKING:  # a type checker would accept every misspelled name
         {
             "cleaning": "clean",
             "filters": "Filters",
-            "near_duplicates": "Banding find_clusters jaccard signatures",
+            "duplicates": "Banding find_clusters jaccard signatures",
             "pii": "Finding find_pii replace_pii",
             "report": "Report",
             "steps": "detect_language",

@@ -1,4 +1,11 @@
-"""Cleans a corpus, and writes the documents that are kept."""
+"""Cleans a corpus, and writes the documents that are kept.
+
+    clean        plans tasks (reading.py), which workers do (running.py): the steps on single documents (steps.py)
+    Decisions    looks at the results of all tasks: which documents and paragraphs are repeated (duplicates.py)
+    _kept_lines  has the lines of the documents that stay, which output.py writes
+
+A second call returns the report of the first one if its receipt says that both are equal.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +15,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import accumulate, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _binding
-from .._lazy import Array, futures
-from ..arguments import chosen, instance, refuse_unused, whole_number
-from ..errors import note, warn
+from .._lazy import Array, futures, numpy
+from ..arguments import chosen, instance, param, refuse_unused, whole_number
+from ..errors import ArgumentError, note, warn
 from ..reading.documents import RecordNotes, SkippedRecords, check_list, list_name, remove_list
 from ..reading.files import Staged, stage
 from ..reading.input_file import check_has_text
@@ -24,12 +31,11 @@ from ..support.output_files import (
     give_name,
     output_file,
 )
-from ..support.parallel import RunOptions
+from ..support.parallel import RunOptions, memory_left
 from ..support.task_results import Order, Result, task_folder, task_path
-from .decisions import NO_PARAGRAPHS, REASONS, Decisions, Part
-from .duplicates import without_paragraphs
+from .duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters, repeated, without_paragraphs
 from .filters import Filters
-from .output import Target, check_outside
+from .output import Target, check_outside, target_of
 from .pii import KINDS
 from .reading import json_line, plan_tasks, text_of
 from .report import Report, Tally
@@ -133,7 +139,7 @@ def clean(
         MissingExtraError: a step needs a package that is not installed.
     """
     arguments = locals()
-    target = Target.of(out, format, shard_bytes)
+    target = target_of(out, format, shard_bytes)
     instance("scorers", scorers, Iterable, "a list of (name, function, max_score)")
     pii = (KINDS if scrub_pii else ()) if isinstance(scrub_pii, bool) else strings("scrub_pii", scrub_pii)
     steps = chosen(
@@ -157,7 +163,7 @@ def clean(
     check_paths({"out": [target.path], "skipped": [list_path]})
     check_outside(target.path, skipped=steps.read.skipped)
     with target.only_writer():
-        outputs = [target.path, list_path, *target.replaced()]
+        outputs = [target.path, list_path, *(os.path.join(target.folder, name) for name in target.there())]
         staged = stage(given, target.home, steps.read, outputs, columns=None)
         real = os.path.realpath(target.path)
         folders = given if isinstance(given, list) else []
@@ -186,12 +192,15 @@ def clean(
             if steps.read.skips:
                 found = _write_list(list_path, target.hidden, results, staged.names)
 
-            def parts() -> Iterator[_binding.Data]:
+            def blocks() -> Iterator[_binding.Data]:
                 nonlocal tally
                 tally = Tally()
-                return _kept_parts(steps, decisions, tally)
+                names = repeat(None) if near_dedup is None else decisions.cluster_names()
+                for decided, clusters in zip(decisions.by_result(), names):
+                    tally.add(Tally.from_json(decided.result.header()["tally"]))
+                    yield _kept_lines(decided, clusters, steps.read.text_key, tally)
 
-            target.write(parts, lambda: {"call": call, "asked": asked, "skipped": found, "tally": tally.to_json()})
+            target.write(blocks, lambda: {"call": call, "asked": asked, "skipped": found, "tally": tally.to_json()})
             if not steps.read.skips:
                 remove_list(list_path)
         except BaseException:
@@ -236,22 +245,15 @@ def _write_list(path: str, folder: str, results: Sequence[Result], names: Mappin
     return {**records.finish(path), "file": path}
 
 
-def _kept_parts(steps: Steps, decisions: Decisions, tally: Tally) -> Iterator[_binding.Data]:
-    """Yields the lines of the documents that are kept. Adds what happened to all of them to a tally."""
-    names = repeat(None) if steps.near_dedup is None else decisions.cluster_names()
-    for part, clusters in zip(decisions.parts(), names):
-        tally.add(Tally.from_json(part.result.header()["tally"]))
-        yield _kept_lines(part, clusters, steps.read.text_key, tally)
-
-
-def _kept_lines(part: Part, clusters: Array | None, key: str, tally: Tally) -> _binding.Data:
-    """Returns the lines of the documents of a part that are kept, with the names of their clusters."""
-    sizes, drops = part.result.array("sizes", "<i8", 3), part.drops
+def _kept_lines(decided: Decided, clusters: Array | None, key: str, tally: Tally) -> _binding.Data:
+    """Returns the lines of the documents of a result that are kept, with the names of their clusters. Adds the others
+    to a tally."""
+    sizes, drops = decided.result.array("sizes", "<i8", 3), decided.drops
     offsets = array("Q", accumulate(sizes[:, 2].tolist(), initial=0))
-    lines = _binding.Strings(data=part.result.section("lines"), offsets=offsets)
-    if part.repeated.any():
+    lines = _binding.Strings(data=decided.result.section("lines"), offsets=offsets)
+    if decided.repeated.any():
         sizes, drops = sizes.copy(), drops.copy()
-        lines = _without_repeated(part, lines.list(), sizes, drops, key, tally)
+        lines = _without_repeated(decided, lines.list(), sizes, drops, key, tally)
     for place in drops.nonzero()[0].tolist():
         reason, (start, end) = REASONS[drops[place]], lines.offsets[place : place + 2]
         tally.count(reason, 1, int(sizes[place, 1]))
@@ -266,15 +268,15 @@ def _kept_lines(part: Part, clusters: Array | None, key: str, tally: Tally) -> _
 
 
 def _without_repeated(
-    part: Part, lines: list[bytes], sizes: Array, drops: Array, key: str, tally: Tally
+    decided: Decided, lines: list[bytes], sizes: Array, drops: Array, key: str, tally: Tally
 ) -> _binding.Strings:
     """Returns the lines of documents, whose repeated paragraphs are removed if they are kept: changes `sizes` and, if
     nothing is left, `drops`."""
     at = 0
-    for place, count in enumerate(part.result.array("paragraph_counts", "<i8")[:, 0].tolist()):
+    for place, count in enumerate(decided.result.array("paragraph_counts", "<i8")[:, 0].tolist()):
         if drops[place]:
             continue
-        repeated = set(part.repeated[at : at + count].nonzero()[0].tolist())
+        repeated = set(decided.repeated[at : at + count].nonzero()[0].tolist())
         at += count
         if repeated:
             text, removed = without_paragraphs(text_of(lines[place], key), repeated)
@@ -285,3 +287,121 @@ def _without_repeated(
             for paragraph in removed:
                 tally.sample("paragraph", paragraph)
     return _binding.Strings(lines)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Which documents and paragraphs are repeated, over all tasks, in the order of the corpus
+
+
+REASONS = ("", "duplicate", "near_duplicate", "paragraphs")  # by the numbers in Decisions.drops
+_EXACT, _NEAR, NO_PARAGRAPHS = 1, 2, 3
+_FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory for each paragraph or document: whether it is repeated, its cluster
+
+
+class Decided(NamedTuple):
+    """What happens to the documents of a result."""
+
+    result: Result
+    drops: Array  # uint8, shape (documents,): why each is dropped, as its place in REASONS, or 0 if it is kept
+    repeated: Array  # bool, for each paragraph of the kept documents: whether it is removed
+
+
+class Decisions:
+    """Decides what happens to every document, from the results of all tasks, in order. `memory_limit` is in bytes,
+    approximately. None means DEFAULT_MEMORY, or more for very many documents. Raises ArgumentError if the memory is too
+    little for so many documents or paragraphs."""
+
+    def __init__(self, steps: Steps, results: Sequence[Result], memory_limit: int | None) -> None:
+        self._steps, self._results, self._limit = steps, results, memory_limit
+        self._starts = list(accumulate((result.documents for result in results), initial=0))
+        count = self._starts[-1]
+        self._drops = numpy.zeros(count, dtype=numpy.uint8)
+        self._repeated = numpy.zeros(0, dtype=bool)
+        if steps.dedup is not None:
+            memory = self._memory("documents", count, _FLAG_BYTES)
+            same = repeated(lambda: (result.section("digests") for result in results), count, memory)
+            self._drops[same] = _EXACT
+        if steps.near_dedup is not None:
+            memory = self._memory("documents", count, _CLUSTER_BYTES)
+            self._signed = numpy.concatenate([numpy.zeros(0, dtype=bool), *(hashes == 0 for hashes in self._only())])
+            self._firsts = clusters(count, steps.near_dedup, self._band_rows, self._signatures, memory)
+            if not steps.keep_near:
+                self._drops[self._later()] = _NEAR
+        if steps.dedup_paragraphs:
+            paragraphs = sum(map(len, self._paragraphs())) // _binding.DIGEST_SIZE
+            memory = self._memory("paragraphs", paragraphs, _FLAG_BYTES)
+            self._repeated = repeated(self._paragraphs, paragraphs, memory)
+
+    def _memory(self, what: str, count: int, each: int) -> int:
+        """Returns the memory for sorting, which is at least half."""
+        least = 2 * count * each
+        limit = max(DEFAULT_MEMORY, least) if self._limit is None else self._limit
+        if limit < least:
+            raise ArgumentError(
+                f"{param('memory_limit')} must be at least {least} to find duplicates among {count} {what}. Run the"
+                " same again with this limit, and it resumes; or clean parts of the corpus"
+            )
+        return max(memory_left(limit), least) - count * each
+
+    def by_result(self) -> Iterator[Decided]:
+        """Yields what happens to the documents of every result."""
+        at = 0
+        for result, start in zip(self._results, self._starts):
+            drops, paragraphs = self._drops[start : start + result.documents], 0
+            if self._steps.dedup_paragraphs:
+                paragraphs = int(result.array("paragraph_counts", "<i8")[drops == 0].sum())
+            yield Decided(result, drops, self._repeated[at : at + paragraphs])
+            at += paragraphs
+
+    def _paragraphs(self) -> Iterator[bytes]:
+        """Yields the digests of the paragraphs of kept documents."""
+        for result, start in zip(self._results, self._starts):
+            kept = self._drops[start : start + result.documents] == 0
+            of_kept = numpy.repeat(kept, result.array("paragraph_counts", "<i8")[:, 0])
+            yield result.array("paragraphs", "<u8", 2)[of_kept].tobytes()
+
+    def _only(self) -> Iterator[Array]:
+        """Yields the hashes of the only shingles of documents, or 0 for a document with a signature."""
+        return (result.array("only", "<u8")[:, 0] for result in self._results)
+
+    def _band_rows(self, band: int | None) -> Iterator[tuple[Array, Array]]:
+        """Yields the keys in a band, and the numbers, of the documents that are not dropped yet. None is for those
+        without a signature."""
+        if band is None:
+            for hashes, start in zip(self._only(), self._starts):
+                numbers = numpy.flatnonzero(hashes)
+                numbers = numbers[self._drops[numbers + start] == 0]
+                yield hashes[numbers], numbers + start
+            return
+        for result, start in zip(self._results, self._starts):
+            numbers = numpy.flatnonzero(self._signed[start : start + result.documents]) + start
+            stay = self._drops[numbers] == 0
+            yield result.row("bands", "<u8", len(numbers), band)[stay], numbers[stay]
+
+    def _signatures(self, documents: Array) -> Array:
+        """Returns the signatures of documents, whose numbers ascend."""
+        found = numpy.empty((len(documents), PERMUTATIONS), dtype=numpy.uint32)
+        bounds = numpy.searchsorted(documents, self._starts).tolist()
+        for result, start, first, end in zip(self._results, self._starts, bounds, bounds[1:]):
+            if first < end:  # a file is closed again soon: it would count as memory
+                rows = numpy.cumsum(self._signed[start : start + result.documents])[documents[first:end] - start] - 1
+                found[first:end] = result.mapped("signatures", "<u4", PERMUTATIONS)[rows]
+        return found
+
+    def cluster_names(self) -> Iterator[Array]:
+        """Yields the names of the clusters of the results' documents: digests, shape (documents, 2). It is the digest
+        of the first one of a cluster."""
+        leaders = numpy.unique(self._firsts[self._later()])  # of clusters with several documents
+        known = numpy.empty((len(leaders), 2), dtype="<u8")
+        for result, start in zip(self._results, self._starts):
+            digests, end = result.array("digests", "<u8", 2).copy(), start + result.documents
+            first, last = numpy.searchsorted(leaders, [start, end])
+            known[first:last] = digests[leaders[first:last] - start]
+            later = self._later(start, end)
+            digests[later] = known[numpy.searchsorted(leaders, self._firsts[start:end][later])]
+            yield digests
+
+    def _later(self, start: int = 0, end: int | None = None) -> Array:
+        """Returns the places of documents that are not the first ones of their clusters, from `start` on."""
+        firsts = self._firsts[start:end]
+        return numpy.flatnonzero(firsts != numpy.arange(start, start + len(firsts)))

@@ -12,9 +12,9 @@ from typing import Any
 
 from .. import _binding
 from .._lazy import Array, numpy
-from ..arguments import counted, json_text, utf8
+from ..arguments import json_text, number_of, utf8
+from .duplicates import Banding
 from .filters import Filters
-from .near_duplicates import Banding
 
 SAMPLES = 8  # per kind
 _EXCERPT = 300  # characters
@@ -177,7 +177,7 @@ class Report:
 
     def __str__(self) -> str:
         lines = [
-            f"{counted(self.documents_in, 'document')} in, {self.documents_out} out;"
+            f"{number_of(self.documents_in, 'document')} in, {self.documents_out} out;"
             f" {self.tally.bytes['in']} bytes of text in, {self.tally.bytes['out']} out"
         ]
         lines += [f"  dropped, {name}: {n} ({n / max(1, self.documents_in):.1%})" for name, n in self.dropped.items()]

@@ -1,5 +1,5 @@
 """Runs the tasks of a corpus: in this process, in processes of its own, or on an executor's workers. (The steps run in
-Python, where threads would wait for one another.)"""
+Python, where threads would wait for one another.) The steps on single documents are at the end."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
+from itertools import chain, compress
 from multiprocessing.context import BaseContext
+from typing import Any
 
+from .. import _binding
+from .._lazy import Array, numpy
 from ..arguments import param
 from ..errors import ArgumentError
+from ..normalize import normalize_text
 from ..reading.charset import Doubts
 from ..reading.documents import SkippedRecords, headers_if_done, results_when_done
 from ..reading.files import Corpus, Staged
@@ -28,11 +34,15 @@ from ..support import platform
 from ..support.executors import versions
 from ..support.parallel import RunOptions, process_memory, worker_count
 from ..support.progress import Progress
-from ..support.task_results import Order, Result, hashed, write_results
-from .steps import Steps
-from .work import Work
+from ..support.task_results import Order, Result, hashed, packed, write_results
+from .duplicates import Banding, counted_paragraphs, normalized
+from .filters import characters
+from .pii import find_pii, replace_pii
+from .reading import DocumentBatch, batches, json_line
+from .report import Tally
+from .steps import CONFIDENCE, LANGUAGE, Steps, detect_language
 
-_RESULTS = 8  # the version of what tasks return: results of another version are not used
+_VERSION = 8  # of what tasks return: results of another version are not used
 
 
 def fingerprint_of(steps: Steps) -> str:
@@ -44,7 +54,7 @@ def fingerprint_of(steps: Steps) -> str:
     # A task where nothing was skipped is the same with on_error="skip"; keep_near is applied to the results.
     rest = replace(steps, scorers=(), keep_near=False, read=replace(steps.read, on_error="stop", skipped=None))
     evaluators = [import_module(name).__version__ for name in ("duckdb", "pyarrow") if steps.where is not None]
-    return hashed(_RESULTS, versions(), rest, scorers, *evaluators)
+    return hashed(_VERSION, versions(), rest, scorers, *evaluators)
 
 
 def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str, run: RunOptions) -> list[Result]:
@@ -57,7 +67,7 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
         bar = stack.enter_context(
             Progress("cleaning", progress_total(staged.files, steps.read.text_key), "B", run.progress)
         )
-        done = _done(Work(steps), left, hidden, staged.files, run, stack)
+        done = _done(partial(results_of, steps), left, hidden, staged.files, run, stack)
         for _, result, header in results_when_done(orders, left, done, doubts, skipped):
             found.append(result)
             bar.add(header["read"])
@@ -65,7 +75,12 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
 
 
 def _done(
-    work: Work, orders: Sequence[Order], hidden: str, files: Corpus, run: RunOptions, stack: ExitStack
+    work: Callable[[Order], Iterable[_binding.Data]],
+    orders: Sequence[Order],
+    hidden: str,
+    files: Corpus,
+    run: RunOptions,
+    stack: ExitStack,
 ) -> Iterator[None]:
     """Writes the results of tasks to their files, in order, and yields after every task. Processes that it starts end
     with `stack`."""
@@ -74,7 +89,7 @@ def _done(
     if run.memory_limit is not None and run.executor is None:
         count = min(count, max(1, run.memory_limit // each))
     if not orders or (run.executor is None and count <= 1):
-        yield from (None for order in orders if write_results(order.path, work.results(order)))
+        yield from (None for order in orders if write_results(order.path, work(order)))
         return
     try:
         pickle.dumps(work)
@@ -85,7 +100,7 @@ def _done(
         ) from None
     if run.executor is None:
         run = RunOptions(count, stack.enter_context(process_pool(count)))
-    yield from Workers(hidden, work.results, files.size, run).done(orders)
+    yield from Workers(hidden, work, files.size, run).done(orders)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -154,3 +169,166 @@ def _end_with(parent: int | None) -> None:
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The steps on single documents, one task at a time
+
+
+_RESULT_BYTES = 1 << 22  # of lines and signatures. How results are divided does not change the output
+_AROUND = 40  # characters shown on each side of a replacement
+_Change = tuple[int, str, dict[str, Any]]  # the place of a document, its new text, and new fields of its record
+
+
+def results_of(steps: Steps, order: Order) -> Iterator[_binding.Data]:
+    """Does a task. Yields its results in the form of task_results.py, in parts: lines, and the data for finding
+    duplicates of every line. There is one result per _RESULT_BYTES, because a compressed file is one task, however long
+    its text is."""
+    found, kinds = _Found(steps), steps.kinds
+    for batch in batches(order.task, kinds, no_cluster=steps.near_dedup is not None):
+        found.note(batch)
+        if len(batch.texts):
+            _do_steps(steps, batch, found)
+        if found.size >= _RESULT_BYTES:
+            yield from found.packed()
+            found = _Found(steps)
+    yield from found.packed()
+
+
+def _do_steps(steps: Steps, batch: DocumentBatch, found: _Found) -> None:
+    tally = found.tally
+    tally.count("in", len(batch.texts), len(batch.texts.data))
+    if (normalizer := steps.normalizer) is not None:
+        texts = batch.texts.list()
+        normal = ((i, normalize_text(text.decode(), normalizer), dict[str, Any]()) for i, text in enumerate(texts))
+        batch = _changed(batch, texts, normal, steps.read.text_key)
+    reasons, measures, chars = steps.filters.judge(batch.texts)
+    tally.measure("chars in", chars)
+    for name, values in measures.items():
+        tally.measure(name, values)
+    if steps.languages or steps.scorers or steps.scrub_pii:
+        texts = batch.texts.list()
+        batch = _changed(batch, texts, _looked_at(steps, texts, reasons, chars, tally), steps.read.text_key)
+    kept_texts, lines = batch.texts, batch.lines
+    if reasons:
+        kept = numpy.ones(len(chars), dtype=bool)
+        all_texts, all_lines = kept_texts.list(), lines.list()
+        for place, reason in sorted(reasons.items()):
+            kept[place] = False
+            tally.count(reason, 1, len(all_texts[place]))
+            tally.sample(reason, all_texts[place].decode())
+        kept_texts, lines = (_binding.Strings(list(compress(some, kept))) for some in (all_texts, all_lines))
+        chars = chars[kept]
+    found.add(kept_texts, lines, chars)
+
+
+def _changed(batch: DocumentBatch, texts: list[bytes], changes: Iterable[_Change], key: str) -> DocumentBatch:
+    """Returns a batch, whose texts are `texts`, with other texts at some places, and more fields in their records."""
+    lines = batch.lines.list()
+    for place, text, extra in changes:
+        data = text.encode()
+        if data != texts[place]:
+            texts[place] = data
+            extra = {key: text, **extra}
+        if extra:
+            lines[place] = json_line(lines[place], extra)
+    return batch._replace(texts=_binding.Strings(texts), lines=_binding.Strings(lines))
+
+
+def _looked_at(
+    steps: Steps, texts: Sequence[bytes], reasons: dict[int, str], chars: Array, tally: Tally
+) -> Iterator[_Change]:
+    """Looks at the texts without a reason to be dropped. Adds to the reasons, or yields what is to change, and updates
+    the numbers of characters."""
+    for place in [place for place in range(len(texts)) if place not in reasons]:
+        text, extra = texts[place].decode(), dict[str, Any]()
+        if reason := _reason(steps, text, extra, tally):
+            reasons[place] = reason
+            continue
+        findings = find_pii(text, steps.scrub_pii) if steps.scrub_pii else []
+        for kind, start, end in findings:
+            tally.changes[kind] += 1
+            tally.sample(kind, text[max(0, start - _AROUND) : end + _AROUND])
+        text = replace_pii(text, findings)
+        chars[place] = len(text)
+        yield place, text, extra
+
+
+def _reason(steps: Steps, text: str, extra: dict[str, Any], tally: Tally) -> str | None:
+    """Returns why a text is dropped: its language, or a score. Adds its language to the fields that its record gets."""
+    if steps.languages:
+        language, confidence = detect_language(text)
+        tally.languages[language] += 1
+        extra |= {LANGUAGE: language, CONFIDENCE: round(confidence, 4)}
+        if language not in steps.languages:
+            return "language"
+        if confidence < steps.min_confidence:
+            return "language_confidence"
+    for scorer in steps.scorers:
+        score = scorer.score(text)
+        tally.measure(f"score {scorer.name}", [score])
+        if score > scorer.max_score:
+            return f"score {scorer.name}"
+    return None
+
+
+class _Found:
+    """The documents of a result that are kept, and the data for finding duplicates."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self.tally = Tally()
+        self.size = 0  # of the result in bytes, approximately
+        self._read: dict[str, Any] = {"read": 0, "doubts": [], "notes": []}
+        self._fields: set[str] = set()  # those that the condition names and some record has
+        self._documents = 0
+        self._bands: list[Array] = []
+        names = ("digests", "only", "bands", "signatures", "paragraph_counts", "paragraphs", "sizes", "lines")
+        self._sections: dict[str, list[_binding.Data]] = {name: [] for name in names}
+
+    def note(self, batch: DocumentBatch) -> None:
+        """Notes the documents that were read for a batch."""
+        self._read["read"] += batch.size
+        self._fields.update(batch.fields)
+        for name in ("in", "where"):
+            self.tally.count(name, len(batch.others), len(batch.others.data))
+        for text in batch.others.list():
+            self.tally.sample("where", text.decode())
+        if batch.doubt is not None:
+            self._read["doubts"].append(batch.doubt)
+        if batch.notes.end:  # there were records
+            self._read["notes"].append(batch.notes.plain())
+
+    def add(self, texts: _binding.Strings, lines: _binding.Strings, chars: Array) -> None:
+        """Adds documents, with their numbers of characters."""
+        steps, sections = self._steps, self._sections
+        self._documents += len(texts)
+        lengths = (numpy.diff(numpy.frombuffer(some.offsets, "<i8")) for some in (texts, lines))
+        sections["sizes"].append(numpy.stack([chars, *lengths], axis=1).data)
+        sections["lines"].append(lines.data)
+        self.size += len(lines.data)
+        if steps.dedup == "normalized":
+            same = _binding.Strings([normalized(text.decode()).encode() for text in texts.list()])
+            sections["digests"].append(_binding.digest_texts(same))
+        elif steps.dedup is not None or steps.near_dedup is not None:
+            sections["digests"].append(_binding.digest_texts(texts))
+        if steps.near_dedup is not None:
+            only = numpy.empty(len(texts), dtype="<u8")
+            signatures = _binding.minhash_texts(texts, characters(), only)
+            self._bands.append(_binding.cut_signatures(signatures, *Banding.of(steps.near_dedup)))
+            sections["only"].append(only.data)
+            sections["signatures"].append(signatures.data)
+            self.size += signatures.nbytes
+        if steps.dedup_paragraphs:
+            paragraphs = [counted_paragraphs(text.decode()) for text in texts.list()]
+            sections["paragraph_counts"].append(numpy.array([*map(len, paragraphs)], dtype="<i8").data)
+            digests = _binding.digest_texts(_binding.Strings([*chain.from_iterable(paragraphs)]))
+            sections["paragraphs"].append(digests)
+
+    def packed(self) -> list[_binding.Data]:
+        """Returns the result, in parts."""
+        if self._bands:
+            self._sections["bands"] = [numpy.concatenate(self._bands, axis=1).data]
+        header = {"tally": self.tally.to_json(), "documents": self._documents, **self._read}
+        header["fields"] = sorted(self._fields)
+        return packed(header, self._sections)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import ArgumentError, FormatError, file_error, file_errors, warn
-from ..support.output_files import CLEANED, FOLDER, PARTS, record_name
+from ..support.output_files import CLEANED, FOLDER, PARTS, receipt_name
 from .inputs import first_of
 
 _LOST = "lost+found"  # a folder of the file system that only the superuser can read. It has no text
@@ -99,7 +99,7 @@ def corpus_of(places: Iterable[Place]) -> Found:
                 continue
             to = found.own if name in own else found.spare if name.lower().endswith(_SPARE) else kept
             to.append(prefix + name)
-            if to is kept and not all_names.isdisjoint((record_name(name), CLEANED)):
+            if to is kept and not all_names.isdisjoint((receipt_name(name), CLEANED)):
                 found.cleaned.append(prefix + name)
     kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
     return Found(kept, *map(sorted, found[1:]))

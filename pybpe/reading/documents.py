@@ -74,7 +74,7 @@ class Kinds:
             "file" if the tokenizer has no end of text.
         mark: the tokenizer's end of text, or None if it has none.
         columns: the columns of rows that are read besides the text, None for all.
-        where: which records are selected (see corpus/where.py), None for all.
+        where: which records are selected (see corpus/steps.py), None for all.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ def unfinished_folder(path: str) -> str:
     return os.path.join(folder, _hidden(name, "unfinished"))
 
 
-def record_name(name: str) -> str:
+def receipt_name(name: str) -> str:
     """Returns the name of the hidden file, next to a file with this name, that says how `corpus.clean` made it."""
     return _hidden(name, "made")
 

@@ -20,7 +20,7 @@ from llmc_compat import chat, checkpoint, convert, evals, workspace  # noqa: E40
 from llmc_compat.checkpoint import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import corpus, viz  # noqa: E402
-from pybpe.corpus import decisions  # noqa: E402
+from pybpe.corpus import cleaning  # noqa: E402
 from pybpe.reading import (
     planning,  # noqa: E402
     workers,  # noqa: E402
@@ -35,7 +35,7 @@ counting.LEAST_TASK, counting._TASKS_OF_GROUP = 3000, 1  # keeps counts often
 workers._PATIENCE_SECONDS = 0.0
 planning.TASK_BYTES = 6000
 mixing.LEAST_MEMORY = 1
-decisions.DEFAULT_MEMORY = 1  # as many passes as possible
+cleaning.DEFAULT_MEMORY = 1  # as many passes as possible
 shuffling._PART_TOKENS = 2000
 
 SPECIALS = [

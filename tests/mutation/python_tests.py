@@ -43,8 +43,6 @@ TESTS = {
     ],
     "corpus/duplicates.py": ["test_corpus_duplicates.py", "test_corpus_clean.py::test_normalized"],
     "corpus/filters.py": ["test_corpus_filters.py"],
-    "corpus/measures.py": ["test_corpus_filters.py"],
-    "corpus/near_duplicates.py": ["test_corpus_duplicates.py"],
     "corpus/pii.py": ["test_corpus_pii.py"],
     "tokens/pack/best_fit.py": _ROWS,
     "tokens/pack/rows.py": [

@@ -23,7 +23,7 @@ from killed import run_and_die
 
 import pybpe
 from pybpe.cli import main
-from pybpe.corpus import Filters, clean, cleaning, decisions, output
+from pybpe.corpus import Filters, clean, cleaning, output
 from pybpe.corpus.duplicates import normalized, without_paragraphs
 from pybpe.errors import ArgumentError, PybpeWarning
 from pybpe.reading import planning
@@ -490,12 +490,12 @@ def test_parquet_files_end_at_their_size(web: Path) -> None:
 
 
 def test_headers_are_read_one_at_a_time(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alive: list[int] = []
+    alive, decide = list[int](), cleaning.Decisions
 
     def counted(*given: Any) -> Any:
         found = [it for it in gc.get_objects() if isinstance(it, dict) and {"tally", "fields", "sections"} <= it.keys()]
         alive.append(len(found))
-        return decisions.Decisions(*given)
+        return decide(*given)
 
     monkeypatch.setattr(cleaning, "Decisions", counted)
     cleaned(web, "out.jsonl", workers=1)
@@ -602,11 +602,12 @@ def test_a_killed_process_is_resumed_by_another(web: Path) -> None:
 
 def test_a_result_that_became_shorter_is_refused(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the duplicates are searched for."""
+    decide = cleaning.Decisions
 
     def shortened(*args: Any) -> Any:
         for path in web.with_name(".out.jsonl.unfinished").glob("tasks/*/*"):
             os.truncate(path, path.stat().st_size // 2)
-        return decisions.Decisions(*args)
+        return decide(*args)
 
     monkeypatch.setattr(cleaning, "Decisions", shortened)
     with pytest.raises(pybpe.errors.FormatError, match=r"tasks/.*: damaged: run the same command again"):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,10 +23,9 @@ from texts import chinese, english
 
 import pybpe
 from pybpe import _binding, corpus
-from pybpe.corpus import cleaning, near_duplicates, running, work
-from pybpe.corpus.duplicates import repeated
-from pybpe.corpus.measures import characters
-from pybpe.corpus.near_duplicates import PERMUTATIONS, Banding, jaccard, signatures
+from pybpe.corpus import cleaning, duplicates, running
+from pybpe.corpus.duplicates import PERMUTATIONS, Banding, jaccard, repeated, signatures
+from pybpe.corpus.filters import characters
 from pybpe.reading.files import Corpus
 from pybpe.reading.splits import hash_split
 from pybpe.support.parallel import RunOptions, memory_left
@@ -203,7 +203,7 @@ def test_pairs_to_compare(shares: int, kinds: int) -> None:
     expected = {(low, high) for some in members.values() for low, high in zip(some, some[1:])}
     expected |= {(some[0], other) for some in members.values() for other in some[1:]}
     blocks = [(keys[:1000], numbers[:1000]), (keys[:0], numbers[:0]), (keys[1000:], numbers[1000:])]
-    found = [pair for share in range(shares) for pair in near_duplicates._pairs(iter(blocks), share, shares).tolist()]
+    found = [pair for share in range(shares) for pair in duplicates._pairs(iter(blocks), share, shares).tolist()]
     assert sorted(found) == sorted(map(list, expected))
 
 
@@ -232,12 +232,12 @@ def test_components(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = [path, path[::-1], [[shuffled[a], shuffled[b]] for a, b in path], [[0, i] for i in range(1, 300)], []]
     graphs += [[rng.sample(range(400), 2) for _ in range(n)] for n in (30, 200, 600)]
     for block in (16, 1 << 16):
-        monkeypatch.setattr(near_duplicates, "_BLOCK", block)
+        monkeypatch.setattr(duplicates, "_BLOCK", block)
         for edges in graphs:
             firsts = numpy.arange(401)
             for some in (edges[::2], edges[1::2]):
-                near_duplicates._link(firsts, numpy.array(some, dtype=numpy.int64).reshape(-1, 2))
-                near_duplicates._shorten(firsts)
+                duplicates._link(firsts, numpy.array(some, dtype=numpy.int64).reshape(-1, 2))
+                duplicates._shorten(firsts)
             assert firsts.tolist() == components(401, edges)
 
 
@@ -250,14 +250,14 @@ def test_clusters_in_little_memory(memory: int) -> None:
     changed = rng.random(rows.shape) < 0.1
     rows = numpy.where(changed, rng.integers(0, 2**32, size=rows.shape, dtype=numpy.uint32), rows)
     expected = corpus.find_clusters(rows, 0.75)
-    banding = near_duplicates.Banding.of(0.75)
+    banding = duplicates.Banding.of(0.75)
     keys = _binding.cut_signatures(rows, *banding)
 
     def rows_of(band: int | None) -> Iterator[Any]:
         for start in range(0, 800, 77) if band is not None else [800]:
             yield keys[band or 0, start : start + 77], numpy.arange(start, min(800, start + 77))
 
-    found = near_duplicates.clusters(800, 0.75, rows_of, lambda numbers: rows[numbers], memory)
+    found = duplicates.clusters(800, 0.75, rows_of, lambda numbers: rows[numbers], memory)
     assert found.tolist() == expected.tolist() and len(set(found.tolist())) < 400
 
 
@@ -283,13 +283,13 @@ def test_little_memory_changes_nothing(small_tasks: None, tmp_path: Path, monkey
 def test_too_little_memory_for_so_many_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The results so far stay, so that the same command with more memory resumes."""
     monkeypatch.setattr(cleaning, "_LEAST_MEMORY", 1)
-    monkeypatch.setattr(work, "_RESULT_BYTES", 100_000)  # a task has several results
+    monkeypatch.setattr(running, "_RESULT_BYTES", 100_000)  # a task has several results
     (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "{i}"}}\n' for i in range(3200)), encoding="utf-8")
     with pytest.raises(pybpe.errors.ArgumentError, match="memory_limit must be at least 102400 .* 3200 documents"):
         cleaned(tmp_path, "out.jsonl", near_dedup=0.9, memory_limit=10**5, workers=1)
     assert not (tmp_path / "out.jsonl").exists()
     with monkeypatch.context() as patch:
-        patch.setattr(work.Work, "results", None)  # the tasks are done
+        patch.setattr(running, "results_of", lambda *_: pytest.fail("the tasks are done"))
         again = cleaned(tmp_path, "out.jsonl", near_dedup=0.9, memory_limit=102_400, workers=1)
     assert again == cleaned(tmp_path, "other.jsonl", near_dedup=0.9, workers=1)
 
@@ -337,7 +337,7 @@ def test_a_memory_limit_allows_fewer_processes(
         run = RunOptions(2, memory_limit=limit, progress=False)
         with ExitStack() as stack:
             no_steps: Any = None
-            return len(list(running._done(work.Work(no_steps), orders, "", Corpus(), run, stack)))
+            return len(list(running._done(partial(running.results_of, no_steps), orders, "", Corpus(), run, stack)))
 
     with pytest.raises(TypeError):
         done(160 * 10**6)

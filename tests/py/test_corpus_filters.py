@@ -15,7 +15,7 @@ import pybpe
 from pybpe import _binding
 from pybpe.cli import main
 from pybpe.corpus import Filters
-from pybpe.corpus.measures import Measures, characters, check_texts
+from pybpe.corpus.filters import Measures, characters, check_texts
 
 PIECES = st.sampled_from(
     [
