@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pybpe.analysis import table
-from pybpe.arguments import chosen, counted
+from pybpe.arguments import chosen, number_of
 from pybpe.cli.command import Command
 from pybpe.cli.common import (
     call,
@@ -142,7 +142,7 @@ def _run_check(args: argparse.Namespace) -> int:
         raise
     kinds = {kind: paths for kind, paths in vars(files).items() if kind != "others"}
     facts: dict[str, Any] = {**kinds, "faults": [vars(finding) for finding in findings], "next": after}
-    found = ", ".join(counted(len(paths), kind.removesuffix("s")) for kind, paths in kinds.items() if paths)
+    found = ", ".join(number_of(len(paths), kind.removesuffix("s")) for kind, paths in kinds.items() if paths)
     errors = any(finding.is_error for finding in findings)
     lines = [str(finding) for finding in findings]
     if not errors:
@@ -189,10 +189,10 @@ def _run_chat(args: argparse.Namespace) -> None:
         "trained_tokens": data.trained_tokens,
     }
     lines = [
-        f"{split}: {counted(data.tokens[split], 'token')}, {data.trained_tokens[split]} of them trained on"
+        f"{split}: {number_of(data.tokens[split], 'token')}, {data.trained_tokens[split]} of them trained on"
         for split in data.tokens
     ]
-    report(args, facts, "\n".join([f"{args.output}: {counted(data.conversations, 'conversation')}", *lines]))
+    report(args, facts, "\n".join([f"{args.output}: {number_of(data.conversations, 'conversation')}", *lines]))
 
 
 def _add_eval(command: Command) -> None:
@@ -224,7 +224,7 @@ def _run_eval(args: argparse.Namespace) -> None:
     report(
         args,
         {"output": args.output, "examples": facts.examples, "min_T": facts.min_T, "min_B": 4},
-        f"{args.output}: {counted(facts.examples, 'example')}; llm.c needs -b 4 or more and -t {facts.min_T} or more",
+        f"{args.output}: {number_of(facts.examples, 'example')}; llm.c needs -b 4 or more and -t {facts.min_T} or more",
     )
 
 

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
 from pybpe._lazy import numpy
-from pybpe.arguments import counted
+from pybpe.arguments import number_of
 from pybpe.errors import ArgumentError, FormatError, LimitError, warn
 from pybpe.reading.file_types import EVAL_MAGIC
 from pybpe.reading.streams import read_file
@@ -233,7 +233,7 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
         raise FormatError(f"{name}: {fault}{effect}", 12)
     if facts.rest_bytes:
         raise FormatError(
-            f"{name}: has {counted(facts.rest_bytes, 'byte')} after the last example, which llm.c never reads"
+            f"{name}: has {number_of(facts.rest_bytes, 'byte')} after the last example, which llm.c never reads"
         )
     return examples
 

@@ -61,7 +61,7 @@ def by_caller(python: str, command: str) -> str:
     return python if flags is None else command
 
 
-def counted(amount: int, noun: str) -> str:
+def number_of(amount: int, noun: str) -> str:
     """ "1 file", "2 files"."""
     return f"{amount} {noun}{'' if amount == 1 else 's'}"
 

@@ -14,7 +14,7 @@ import os
 from dataclasses import dataclass
 
 from .._lazy import Array, numpy
-from ..arguments import counted, instance, param, whole_number
+from ..arguments import instance, number_of, param, whole_number
 from ..errors import ArgumentError
 from ..tokenizer import Tokenizer
 from ..tokenizer.decoding import first_unknown
@@ -50,10 +50,10 @@ class BitsPerByte:
         return self.nats / math.log(2) / self.text_bytes
 
     def __str__(self) -> str:
-        special = f"{counted(self.special_tokens, 'special token')} {'' if self.counts_special else 'not '}counted"
+        special = f"{number_of(self.special_tokens, 'special token')} {'' if self.counts_special else 'not '}counted"
         return (
-            f"{self.value:.6f} bits per byte: {self.nats:.6g} nats in {counted(self.tokens, 'token')},"
-            f" {counted(self.text_bytes, 'byte')} of text, {special}"
+            f"{self.value:.6f} bits per byte: {self.nats:.6g} nats in {number_of(self.tokens, 'token')},"
+            f" {number_of(self.text_bytes, 'byte')} of text, {special}"
         )
 
 
@@ -141,7 +141,7 @@ def _check_fit(ids: object, losses: Array, count: int, limit: int | None) -> Non
         if 0 < losses.size < count:
             what = f"if it stopped before the end, pass {param(limit=losses.size)}; otherwise {what}"
         raise ArgumentError(
-            f"there are losses for {counted(losses.size, 'token')}, and the model predicted {count}: {what}"
+            f"there are losses for {number_of(losses.size, 'token')}, and the model predicted {count}: {what}"
         )
 
 
@@ -183,8 +183,8 @@ class _Sums:
         """Returns the sums. `mean` is the mean loss of the tokens, if their own losses were not given."""
         if mean is not None and self._special and not self._counts_special:
             raise ArgumentError(
-                f"the mean includes the losses of {counted(self._special, 'special token')}, which cannot be left out:"
-                f" pass {param(count_special=True)}, or the loss of each token"
+                f"the mean includes the losses of {number_of(self._special, 'special token')}, which cannot be left"
+                f" out: pass {param(count_special=True)}, or the loss of each token"
             )
         nats = self._nats if mean is None else mean * self._tokens
         if not (math.isfinite(nats) and nats >= 0):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
 from .._lazy import numpy
-from ..arguments import Text, counted, instance, is_unicode, param, shown, utf8
+from ..arguments import Text, instance, is_unicode, number_of, param, shown, utf8
 from ..errors import ArgumentError, warn
 from ..reading.charset import Doubts
 from ..reading.documents import Kinds
@@ -258,7 +258,7 @@ def compare(
     for language, inputs in on.items():
         tallies[language] = tallier.tally(inputs, progress)
         if not (size := tallies[language][0]).bytes:
-            except_for = f" but {counted(size.special_tokens, 'special token')}" if size.special_tokens else ""
+            except_for = f" but {number_of(size.special_tokens, 'special token')}" if size.special_tokens else ""
             raise ArgumentError(f"on: {shown(language)} has no text{except_for}: there is nothing to measure")
     texts = {language: size for language, (size, _) in tallies.items()}
     parallel = len(texts) > 1 and len({size.lines for size in texts.values()}) == 1
@@ -423,7 +423,7 @@ def _notes(
             )
     for language, size in texts.items():
         if size.special_tokens:
-            marks = counted(size.special_tokens, "special token")
+            marks = number_of(size.special_tokens, "special token")
             verb = "separates" if size.special_tokens == 1 else "separate"
             notes.append(f"{language}: {marks} {verb} its texts. No measure includes them")
         if size.characters > _LONG_WORD * size.words:

@@ -20,7 +20,7 @@ import pybpe
 
 from .._binding import Output
 from .._lazy import futures, shutil, tempfile
-from ..arguments import counted, refuse_as_output
+from ..arguments import number_of, refuse_as_output
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, file_errors, note, warn
 from ..reading.charset import check_encoding
 from ..reading.documents import list_name, remove_list
@@ -437,6 +437,6 @@ def check_place(args: argparse.Namespace, tokenizer: pybpe.Tokenizer | None = No
         if tokenizer is None or tokenizer.model.fingerprint != theirs:
             found = "token files that another tokenizer made, and this one cannot decode"
     elif (size := model_vocab_size(folder)) is not None and (tokenizer is None or len(tokenizer) != size):
-        found = f"a model for a tokenizer of {counted(size, 'token')}"
+        found = f"a model for a tokenizer of {number_of(size, 'token')}"
     if found is not None:
         raise ArgumentError(f"{folder}: has {found}: choose another folder, or pass --force")

@@ -10,7 +10,7 @@ from typing import Any
 import pybpe
 
 from .._lazy import Array, numpy
-from ..arguments import counted
+from ..arguments import number_of
 from ..errors import ArgumentError, FormatError
 from ..reading.inputs import ReadOptions
 from ..reading.streams import open_unchanged
@@ -97,7 +97,7 @@ def _difference_lines(facts: dict[str, Any], count: int) -> list[str]:
 
 
 def _text_lines(text: dict[str, Any], count: int) -> list[str]:
-    lines = [f"the text: {counted(text['tokens_a'], 'token')} in A, {text['tokens_b']} in B"]
+    lines = [f"the text: {number_of(text['tokens_a'], 'token')} in A, {text['tokens_b']} in B"]
     if text["different"] is None:
         return [*lines, "their normalizers or special tokens turn the text into different texts"]
     places = [f"    byte {at}: {a} in A, {b} in B" for at, a, b in text["different"][:count]]

@@ -10,7 +10,7 @@ from typing import Any
 import pybpe
 
 from .._lazy import tempfile
-from ..arguments import chosen, counted
+from ..arguments import chosen, number_of
 from ..errors import ArgumentError
 from ..model import special_ids_of
 from ..pattern import Pattern
@@ -133,7 +133,7 @@ def _count_tokens(args: argparse.Namespace) -> None:
     ratio = f", {size / tokens:.3f} bytes per token" if tokens else ""
     facts = {"tokens": tokens, "bytes": size}
     args.output = None
-    report(args, facts, f"{counted(tokens, 'token')}, {counted(size, 'byte')}{ratio}")
+    report(args, facts, f"{number_of(tokens, 'token')}, {number_of(size, 'byte')}{ratio}")
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from dataclasses import MISSING
 
 import pybpe
 
-from ..arguments import counted
+from ..arguments import number_of
 from ..control_tokens import CONTROL_TOKENS
 from ..errors import ArgumentError, note
 from ..reading.inputs import ReadOptions
@@ -268,7 +268,7 @@ def _run_verify(args: argparse.Namespace) -> int:
 
     manifest, problems = verify(args.folder, load(args.tokenizer) if args.tokenizer else None)
     count = len(manifest.file_names)
-    well = f"{args.folder}: {counted(count, 'file')}, {counted(manifest.tokens, 'token')}: OK"
+    well = f"{args.folder}: {number_of(count, 'file')}, {number_of(manifest.tokens, 'token')}: OK"
     facts = {"files": count, "problems": [vars(problem) for problem in problems]}
     report(args, facts, "\n".join(map(str, problems)) or well)
     return 1 if problems else 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pybpe
 
-from ..arguments import counted, whole_number
+from ..arguments import number_of, whole_number
 from ..errors import ArgumentError, Error, warn
 from ..pattern import Pattern
 from ..reading.inputs import ReadOptions
@@ -132,7 +132,7 @@ def _run_train(args: argparse.Namespace) -> None:
     save_tokenizer(tokenizer, args, base, keep=True)
     remove_old_list(args)
     facts = {"output": args.output, "vocab_size": len(tokenizer), "merges": len(tokenizer.model.merges)}
-    line = f"{args.output}: {counted(len(tokenizer), 'token')}, {counted(facts['merges'], 'merge')}"
+    line = f"{args.output}: {number_of(len(tokenizer), 'token')}, {number_of(facts['merges'], 'merge')}"
     if args.sizes is not None and counts is not None:
         from ..analysis.usage import compression_curve, curve_table, plot
 

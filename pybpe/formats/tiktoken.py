@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..arguments import by_caller, counted, param
+from ..arguments import by_caller, number_of, param
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError, note
 from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern, PatternLike
@@ -242,7 +242,7 @@ def write(model: Model, path: _binding.PathLike) -> None:
     """Writes a .tiktoken file, and tells that it does not include the pattern and special tokens. Raises
     UnsupportedError as `to_ranks` does."""
     _binding.write_file(path, b"".join(ranks_lines(to_ranks(model))))
-    specials = f" and its {counted(len(model.specials), 'special token')}" if model.specials else ""
+    specials = f" and its {number_of(len(model.specials), 'special token')}" if model.specials else ""
     how = by_caller("pass both to Tokenizer.from_file", "`pybpe export` takes --pattern and --special-token S=ID")
     note(f"{os.fsdecode(path)}: this format lacks the pattern{specials}: to load the file, {how}")
 

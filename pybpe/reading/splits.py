@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from typing import BinaryIO
 
 from .. import _binding
-from ..arguments import by_caller, counted, one_of, option, param, refuse_unused, shown, whole_number
+from ..arguments import by_caller, number_of, one_of, option, param, refuse_unused, shown, whole_number
 from ..errors import ArgumentError, FormatError, note
 from .documents import Kinds, RecordNotes, records
 from .input_file import InputFile
@@ -97,7 +97,7 @@ class SplitOptions:
             return replace(self, split_by=recorded)
         name, are_many = first_of([file.path for file in files]), sum(not file.is_empty for file in files) >= FEW
         count = FEW if are_many else count_documents(files, kinds, FEW, _LOOK_BYTES)
-        why = f"only {counted(count, 'document')}" if count else ""
+        why = f"only {number_of(count, 'document')}" if count else ""
         if count == FEW:
             large = _too_large(files, kinds, self.splits)
             if large is None:
@@ -217,7 +217,7 @@ def end_of_first(files: Iterable[InputFile], kinds: Kinds, count: int) -> tuple[
     found = next(islice(ends, count - 1, None), None)
     if found is None or next(ends, None) is None:
         raise ArgumentError(
-            f"{param('val_documents')}: the corpus has no more than {counted(count, 'document')}, so none is left to"
+            f"{param('val_documents')}: the corpus has no more than {number_of(count, 'document')}, so none is left to"
             " train on"
         )
     return found

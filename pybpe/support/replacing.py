@@ -20,7 +20,7 @@ from itertools import count
 from typing import Any
 
 from .._lazy import shutil
-from ..arguments import counted, param, shown
+from ..arguments import number_of, param, shown
 from ..errors import ArgumentError, Error, file_errors, note, warn
 from . import platform
 from .output_files import FOLDER, make_folder, only_writer, remove_entry, unfinished_folder
@@ -114,7 +114,7 @@ def _differing_inputs(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterato
         yield "the inputs in another order"
     for kind, names in some.items():
         more = f" and {len(names) - 1} more" if names[1:] else ""
-        yield f"{counted(len(names), 'input')} that {'is' if len(names) == 1 else 'are'} {kind}, {names[0]}{more}"
+        yield f"{number_of(len(names), 'input')} that {'is' if len(names) == 1 else 'are'} {kind}, {names[0]}{more}"
 
 
 def _spelled(value: object) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .._binding import IdBuffer, Vocab, new_bytes
 from .._lazy import numpy
-from ..arguments import counted, instance, param, shown
+from ..arguments import instance, number_of, param, shown
 from ..errors import ArgumentError, UnknownIdError
 from ..support.parallel import map_ordered, worker_count
 
@@ -222,7 +222,7 @@ class DecodeStream:
         self._position = 0
 
     def __repr__(self) -> str:
-        return f"DecodeStream(after {counted(self._position, 'id')} of {self._tokenizer!r})"
+        return f"DecodeStream(after {number_of(self._position, 'id')} of {self._tokenizer!r})"
 
     def push(self, token: int) -> str:
         """Returns the text that one more id completes; "" if it completes no character.

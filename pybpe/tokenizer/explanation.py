@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .. import _binding
-from ..arguments import counted
+from ..arguments import number_of
 from ..errors import LimitError
 from ..model import Model
 from ..normalize import prepared
@@ -63,7 +63,7 @@ class Explanation:
         return [i for word in self.words for i in word.steps[-1].ids]
 
     def __repr__(self) -> str:
-        return f"Explanation({counted(len(self.words), 'word')}; print shows them)"
+        return f"Explanation({number_of(len(self.words), 'word')}; print shows them)"
 
     def __str__(self) -> str:
         """The words with their ids, and below a word one line per step."""

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from ..arguments import counted, param
+from ..arguments import number_of, param
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Corpus, SmallFiles, Staged
@@ -174,7 +174,7 @@ def publish(folder: str, made: Manifest | None = None) -> None:
     older = replaced_files(folder, new.tokenizer.get("fingerprint"))
     older = [name for name in older if os.path.lexists(os.path.join(folder, name))]
     if older and made is not None:
-        warn(f"{folder}: replacing {counted(len(older), 'file')} of an earlier run, such as {older[-1]}")
+        warn(f"{folder}: replacing {number_of(len(older), 'file')} of an earlier run, such as {older[-1]}")
     make_folder(aside)
     with file_errors(folder, "cannot be written"):
         for name in FILE_NAMES:

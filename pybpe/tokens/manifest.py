@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import counted, is_unicode, json_text, param
+from ..arguments import is_unicode, json_text, number_of, param
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError, file_error, file_errors, note
 from ..formats import VERSION_KEY, check_version_of
 from ..reading.splits import SPLIT_NAMES
@@ -117,17 +117,17 @@ class Manifest:
 
     def __repr__(self) -> str:
         splits = (
-            f"{split}: {counted(self.split_tokens(split), 'token')},"
-            f" {counted(self.split_documents(split), 'document')}, {counted(len(found), 'file')}"
+            f"{split}: {number_of(self.split_tokens(split), 'token')},"
+            f" {number_of(self.split_documents(split), 'document')}, {number_of(len(found), 'file')}"
             for split, found in self.shards.items()
         )
         return f"Manifest({'; '.join(splits)})"
 
     def __str__(self) -> str:
         splits = [
-            f"{split}: {counted(self.split_tokens(split), 'token')},"
-            f" {counted(self.split_documents(split), 'document')},"
-            f" {counted(self.text_bytes.get(split, 0), 'byte')} of text, {counted(len(found), 'shard')}"
+            f"{split}: {number_of(self.split_tokens(split), 'token')},"
+            f" {number_of(self.split_documents(split), 'document')},"
+            f" {number_of(self.text_bytes.get(split, 0), 'byte')} of text, {number_of(len(found), 'shard')}"
             for split, found in self.shards.items()
         ]
         return "\n".join([*splits, *_row_lines(self), *_mixture_lines(self.mixture)])
@@ -243,8 +243,8 @@ def _row_lines(manifest: Manifest) -> Iterator[str]:
         if facts and facts["rows"]:
             size = packing["sequence_length"]
             yield (
-                f"{split}: {counted(facts['rows'], 'row')} of {size} tokens,"
-                f" {100 * facts['padding'] / (facts['rows'] * size):.4f} % padding, {counted(facts['cuts'], 'cut')}"
+                f"{split}: {number_of(facts['rows'], 'row')} of {size} tokens,"
+                f" {100 * facts['padding'] / (facts['rows'] * size):.4f} % padding, {number_of(facts['cuts'], 'cut')}"
             )
 
 
@@ -257,8 +257,8 @@ def _mixture_lines(mixture: Mapping[str, Any] | None) -> Iterator[str]:
     for name, source in mixture["sources"].items():
         cut = f", {source['cuts']} of them cut" if source["cuts"] else ""
         yield (
-            f"source {name}: {source['asked']} asked, {counted(source['used'], 'token')}"
-            f" ({100 * source['used'] / total:.2f}%) in {counted(source['used_documents'], 'document')}{cut}; its"
+            f"source {name}: {source['asked']} asked, {number_of(source['used'], 'token')}"
+            f" ({100 * source['used'] / total:.2f}%) in {number_of(source['used_documents'], 'document')}{cut}; its"
             f" {source['tokens']} are used {passes(source['epochs'])}"
         )
 
@@ -306,7 +306,7 @@ def check_size(path: str, expected: int) -> None:
         size = os.path.getsize(path)
     if size != expected:
         raise FormatError(
-            f"{path}: has {counted(size, 'byte')}, but the manifest says {expected}: write the data again"
+            f"{path}: has {number_of(size, 'byte')}, but the manifest says {expected}: write the data again"
         )
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from .. import _binding
 from .._lazy import numpy
-from ..arguments import counted, instance, param
+from ..arguments import instance, number_of, param
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids, read_npy_header
 from ..reading.file_types import LLMQ_MAGIC, llmc_file
@@ -269,7 +269,7 @@ class TokenStream:
             )
 
     def __repr__(self) -> str:
-        return f"TokenStream({len(self)} {self.dtype} ids in {counted(len(self._lengths), 'file')})"
+        return f"TokenStream({len(self)} {self.dtype} ids in {number_of(len(self._lengths), 'file')})"
 
     def slice(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
         """Returns ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self).
@@ -328,7 +328,7 @@ def _reopened(source: Any, dtype: str | None, lengths: list[int]) -> TokenStream
     for path, before, now in zip(stream.paths, lengths, stream._lengths):
         if before != now:
             raise FormatError(
-                f"{path}: had {counted(before, 'token')} when it was first opened, now {now}: open it again", 0
+                f"{path}: had {number_of(before, 'token')} when it was first opened, now {now}: open it again", 0
             )
     return stream
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._lazy import Array, numpy
-from ..arguments import counted, is_url, param, shown
+from ..arguments import is_url, number_of, param, shown
 from ..errors import ArgumentError, FormatError
 from ..reading.inputs import STDIN
 from ..reading.streams import file_sha256
@@ -221,7 +221,7 @@ def _check_held_out(parts: Parts, number: int, digests: Array, values: Array, ow
     owner = int(owners[places[shared][0]])
     other = parts[owner][0] if owner >= 0 else "another one"
     raise ArgumentError(
-        f"{parts[number][0]}: would train on {counted(int(shared.sum()), 'document')} or more that {other} holds out:"
+        f"{parts[number][0]}: would train on {number_of(int(shared.sum()), 'document')} or more that {other} holds out:"
         f" make all of them with {param(split_by='hash')} and the same splits, or remove duplicates first"
     )
 

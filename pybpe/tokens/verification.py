@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._lazy import Array, numpy
-from ..arguments import counted
+from ..arguments import number_of
 from ..errors import ArgumentError, Error, FormatError
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256
@@ -143,7 +143,7 @@ def _mark_problems(split: str, manifest: Manifest, seen: Sequence[_Marks]) -> It
         parts = manifest.split_documents(split) + (packing["splits"].get(split) or {}).get("cuts", 0)
         found = sum(marks.before_text for marks in seen)
         if found != parts:
-            yield Problem("manifest.json", f"{split} has {counted(found, 'part')} of documents, not {parts}")
+            yield Problem("manifest.json", f"{split} has {number_of(found, 'part')} of documents, not {parts}")
         return
     if eot not in ("prepend", "append"):
         return
@@ -152,7 +152,7 @@ def _mark_problems(split: str, manifest: Manifest, seen: Sequence[_Marks]) -> It
         found = marks.marks if eot == "prepend" else before + marks.marks - marks.last
         before = marks.last
         if found != record.documents:
-            yield Problem(record.file, f"has {counted(found, 'document')}, but the manifest says {record.documents}")
+            yield Problem(record.file, f"has {number_of(found, 'document')}, but the manifest says {record.documents}")
     if (seen[0].first, seen[-1].last) != (eot == "prepend", eot == "append"):
         yield Problem("manifest.json", f"{split} has its ends of text elsewhere than its eot, {eot}, says")
 
@@ -175,7 +175,8 @@ def _file_problems(folder: str, record: FileRecord | ShardRecord) -> Iterator[Pr
         size = os.path.getsize(path)
         if size != record.bytes:
             yield Problem(
-                record.file, f"has {counted(size, 'byte')}, but the manifest says {record.bytes}: truncated or replaced"
+                record.file,
+                f"has {number_of(size, 'byte')}, but the manifest says {record.bytes}: truncated or replaced",
             )
         elif file_sha256(path) != record.sha256:
             yield Problem(record.file, "its SHA-256 is not the manifest's: its content has changed")
@@ -249,10 +250,10 @@ def _token_problems(
     if begins is not None:
         seen.append(_Marks(begins, last, marks, parts))
     if tokens != shard.tokens:
-        yield Problem(shard.file, f"has {counted(tokens, 'token')}, but the manifest says {shard.tokens}")
+        yield Problem(shard.file, f"has {number_of(tokens, 'token')}, but the manifest says {shard.tokens}")
     if text_bytes != shard.text_bytes:
         yield Problem(
-            shard.file, f"represents {counted(text_bytes, 'byte')} of text, but the manifest says {shard.text_bytes}"
+            shard.file, f"represents {number_of(text_bytes, 'byte')} of text, but the manifest says {shard.text_bytes}"
         )
     # The ends of some documents of a mixture may be cut off, to make amounts exact. Packing cuts documents anywhere.
     cut = manifest.mixture is not None and any(source["cuts"] for source in manifest.mixture["sources"].values())

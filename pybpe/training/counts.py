@@ -42,7 +42,7 @@ from typing import Any, BinaryIO
 
 from .. import _binding
 from .._lazy import tempfile
-from ..arguments import Text, counted, instance, shown, utf8, whole_number
+from ..arguments import Text, instance, number_of, shown, utf8, whole_number
 from ..errors import ArgumentError, FormatError, file_error, file_errors
 from ..formats import check_version
 from ..model import Matching, check_specials, matcher, special_ids_of
@@ -198,7 +198,7 @@ class Counts:
         return _unpickled, (self.words.to_block(), self.settings)
 
     def __repr__(self) -> str:
-        return f"Counts({counted(len(self), 'word')}, pattern={self.settings.pattern.name or 'custom'!r})"
+        return f"Counts({number_of(len(self), 'word')}, pattern={self.settings.pattern.name or 'custom'!r})"
 
 
 def _unpickled(block: _binding.WordBlock, settings: CountSettings) -> Counts:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from .._lazy import cached_property
-from ..arguments import counted, param, shown
+from ..arguments import number_of, param, shown
 from ..errors import ArgumentError
 from ..formats import pretrained, vocab_merges
 from ..model import Model
@@ -48,11 +48,11 @@ class TrainPlan:
     def __post_init__(self) -> None:
         if self.base is None:
             least = 256 + len(self.new_specials)
-            parts = f"256 bytes + {counted(len(self.new_specials), 'special token')}"
+            parts = f"256 bytes + {number_of(len(self.new_specials), 'special token')}"
         else:
             least = len(self.base.tokens) + len(self.new_specials)
             parts = (
-                f"{len(self.base.tokens)} tokens of the base + {counted(len(self.new_specials), 'new special token')}"
+                f"{len(self.base.tokens)} tokens of the base + {number_of(len(self.new_specials), 'new special token')}"
             )
         if self.options.vocab_size < least:
             raise ArgumentError(

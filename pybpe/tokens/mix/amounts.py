@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from fractions import Fraction
 
-from ...arguments import counted
+from ...arguments import number_of
 from ...errors import ArgumentError, LimitError
 from .recipe import Recipe, Source
 
@@ -32,13 +32,13 @@ def asked_tokens(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, int]:
         raise ArgumentError("a weight is a share of the recipe's tokens: add tokens to the recipe")
     if is_weighted and (recipe.tokens or 0) <= fixed:
         raise ArgumentError(
-            f"the sources without weights already have {counted(fixed, 'token')}: tokens must be more, not"
+            f"the sources without weights already have {number_of(fixed, 'token')}: tokens must be more, not"
             f" {recipe.tokens}"
         )
     if not is_weighted and recipe.tokens not in (None, fixed):
         raise ArgumentError(
-            f"the sources have {counted(fixed, 'token')} together, not {recipe.tokens}: remove tokens, or give a source"
-            " a weight"
+            f"the sources have {number_of(fixed, 'token')} together, not {recipe.tokens}: remove tokens, or give a"
+            " source a weight"
         )
     asked = _with_shares(recipe, asked, recipe.tokens or fixed)
     for source in recipe.sources:
@@ -79,7 +79,7 @@ def _too_small(recipe: Recipe, source: Source, asked: Mapping[str, int], sizes: 
     name, size = source.name, sizes[source.name]
     advice = f"raise its max_epochs from {float(source.max_epochs):g}"
     if source.kind != "weight":
-        most = counted(int(source.max_epochs * size), "token")
+        most = number_of(int(source.max_epochs * size), "token")
         advice = f"the largest amount of it that fits is {most}; or {advice}"
     elif (largest := _largest(recipe, sizes)) is not None:
         advice = f"the largest tokens that fits is {largest}; or {advice}"

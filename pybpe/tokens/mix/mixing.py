@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ... import _binding
-from ...arguments import counted, instance, whole_number
+from ...arguments import instance, number_of, whole_number
 from ...reading.splits import SPLIT_NAMES
 from ...support.output_files import only_writer
 from ...support.parallel import RunOptions, memory_left, process_memory
@@ -202,11 +202,11 @@ class MixPlan:
 
     def __str__(self) -> str:
         lines = [
-            f"source {name}: {counted(source.asked, 'token')} ({100 * source.asked / self.tokens:.2f}%), its"
+            f"source {name}: {number_of(source.asked, 'token')} ({100 * source.asked / self.tokens:.2f}%), its"
             f" {source.tokens} are used {passes(source.epochs)}"
             for name, source in self.sources.items()
         ]
-        return "\n".join([f"{counted(self.tokens, 'token')}:", *lines])
+        return "\n".join([f"{number_of(self.tokens, 'token')}:", *lines])
 
 
 def plan_mix(tok: Tokenizer, recipe: _binding.PathLike | Mapping[str, object]) -> MixPlan:

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 from ... import _binding
 from ..._lazy import Array, numpy, tarfile
-from ...arguments import counted
+from ...arguments import number_of
 from ...errors import file_errors
 from ...reading.rows import pyarrow_parquet
 from ..formats import llmc_header
@@ -89,7 +89,7 @@ def row_fault(blocks: Iterable[Array], size: int, mark: int, more: int = 1) -> s
         seen += len(ids)
     if seen % size != more:
         and_more = " and one more token" if more else ""
-        return f"has {counted(seen, 'token')}, which is not a whole number of rows of {size}{and_more}"
+        return f"has {number_of(seen, 'token')}, which is not a whole number of rows of {size}{and_more}"
     return None
 
 
