@@ -32,7 +32,7 @@ from ..support.output_files import (
     output_file,
 )
 from ..support.parallel import RunOptions, memory_left
-from ..support.task_results import Order, Result, task_folder, task_path
+from ..support.task_results import Order, Result, hashed, task_folder, task_path
 from .duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters, repeated, without_paragraphs
 from .filters import Filters
 from .output import Target, check_outside, target_of
@@ -219,9 +219,9 @@ def _asked(steps: Steps, target: Target, staged: Staged) -> dict[str, Any]:
     found |= {"filters": dict(steps.filters.limits()), "scorers": {it.name: it.max_score for it in steps.scorers}}
     read = found.pop("read")
     found |= {field.name: getattr(read, field.name) for field in fields(read)}
-    names = (staged.names.get(path, path) for path in staged.files.paths)
-    sizes = {"inputs": {name: [size] for name, size in zip(names, staged.files.sizes)}}
-    return {**found, "format": target.format, "shard_bytes": target.shard_bytes, **sizes}
+    prints = {it.path: (staged.digests.get(it.path) or it.fingerprint)[1:] for it in staged.files}
+    files = {staged.names.get(path, path): [hashed(facts)] for path, facts in prints.items()}
+    return {**found, "format": target.format, "shard_bytes": target.shard_bytes, "inputs": files}
 
 
 def _call_of(steps: Steps, target: Target, described: Sequence[bytes]) -> str:
