@@ -14,7 +14,8 @@ code.
 Conventions, for every function:
 - Names are pybpe_noun_verb, the object first. Handles are opaque.
 - A fallible function returns PYBPE_OK (0) or a negative pybpe_code and, if `err` is not NULL, fills it. On an error
-  outputs are NULL or untouched and inputs are unchanged, but the contents of output buffers are undefined.
+  outputs are NULL or untouched, unless the function's comment names one that is set, and inputs are unchanged. The
+  contents of output buffers are then undefined.
 - A handle that an error leaves half changed refuses all later calls, with the code of that error: a trainer, a
   counter (which is then empty), an output, a shard writer, and a divider until it is cleared. Free it and begin again.
   Any other handle is as before, and the call may be repeated.
@@ -68,7 +69,8 @@ A program that turns a text into ids and back, with any tokenizer.json or tokeni
 #endif
 #endif
 
-/* The most ids of a text of n bytes, whatever the tokenizer: a normalizer may make a text longer. */
+/* The most ids of a text of n bytes, whatever the tokenizer: a normalizer may make a text longer. Most tokenizers give
+   about n / 4, so for a large text count the ids first, and allocate that many. */
 #define PYBPE_IDS_ROOM(n) (12 * (n) + 1)
 
 #ifdef __cplusplus
@@ -143,9 +145,11 @@ PYBPE_API int pybpe_tokenizer_load_mem(pybpe_tokenizer **out, const uint8_t *dat
 PYBPE_API void pybpe_tokenizer_free(pybpe_tokenizer *t);
 
 /* Encodes text[0..n), and sets *count to the number of ids. Special tokens in the text become their ids. `ids` has
-   room for cap of them. PYBPE_IDS_ROOM(n) is always enough. With ids NULL the tokens are only counted. Returns
-   PYBPE_ERR_LIMIT if there are more than cap; *count then says how many. Returns PYBPE_ERR_VALUE for a tokenizer
-   whose pattern the library does not know, and for a byte without a token (offset = its position). */
+   room for cap of them. PYBPE_IDS_ROOM(n) is always enough. With ids NULL, cap is not read, and the ids are only
+   counted. Returns PYBPE_ERR_LIMIT if there are more than cap: *count is then their number, although this is an error.
+   Returns PYBPE_ERR_VALUE for a tokenizer whose pattern the library does not know, and for a byte without a token
+   (offset = its position). If cap is below n, or below PYBPE_IDS_ROOM(n) for a tokenizer with a normalizer or
+   prefix_space, the call allocates memory for the most ids that n bytes can give: 4 bytes or 52 bytes times n. */
 PYBPE_API int pybpe_tokenizer_encode(const pybpe_tokenizer *t, const void *text, size_t n, uint32_t *ids, size_t cap,
                                      size_t *count, pybpe_error *err);
 
@@ -154,8 +158,10 @@ PYBPE_API int pybpe_tokenizer_encode(const pybpe_tokenizer *t, const void *text,
 PYBPE_API int pybpe_tokenizer_encode_ordinary(const pybpe_tokenizer *t, const void *text, size_t n, uint32_t *ids,
                                               size_t cap, size_t *count, pybpe_error *err);
 
-/* Decodes n ids to bytes, and sets *length to their number. `out` has room for cap bytes. With NULL they are only
-   counted. Errors are as in pybpe_decode. */
+/* Decodes n ids to bytes, and sets *length to their number. `out` has room for cap bytes. With out NULL, cap is not
+   read, and the bytes are only counted, which takes a look-up per id: do this first, because n does not bound their
+   number. (No token of a tokenizer.bin has more than 255 bytes, but one of a tokenizer.json may.) Errors are as in
+   pybpe_decode. No NUL is written after the bytes. */
 PYBPE_API int pybpe_tokenizer_decode(const pybpe_tokenizer *t, const uint32_t *ids, size_t n, void *out, size_t cap,
                                      size_t *length, pybpe_error *err);
 
@@ -341,8 +347,9 @@ Decoding: ids -> bytes
 */
 
 /* Decodes n ids (of id_bytes) to bytes and sets *length to the number of bytes. `out` has room for cap bytes. With out
-   NULL only *length is computed. Returns PYBPE_ERR_LIMIT if cap is too small, and PYBPE_ERR_VALUE (offset = index in
-   ids) for an id that is not in the vocabulary. */
+   NULL, cap is not read, and only *length is computed: n times the length of the longest token is its bound. Returns
+   PYBPE_ERR_LIMIT if cap is too small (*length is then untouched), and PYBPE_ERR_VALUE (offset = index in ids) for an
+   id that is not in the vocabulary. */
 PYBPE_API int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
                            size_t *length, pybpe_error *err);
 
@@ -377,7 +384,8 @@ enum pybpe_shard_format {
 
 typedef struct pybpe_shard pybpe_shard; /* immutable */
 
-/* Opens a shard with a header and checks that its magic, version, count and size are consistent. */
+/* Opens a shard with a header and checks that its magic, version, count and size are consistent. The file stays open
+   until _free. A file without a header (the RAW formats) is PYBPE_ERR_FORMAT: it is just an array. */
 PYBPE_API int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 /* The same for a shard in memory. `data` is borrowed. */
 PYBPE_API int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
@@ -387,7 +395,9 @@ PYBPE_API void pybpe_shard_free(pybpe_shard *s);
 PYBPE_API uint64_t pybpe_shard_count(const pybpe_shard *s); /* tokens */
 PYBPE_API int pybpe_shard_id_bytes(const pybpe_shard *s);   /* 2 or 4 */
 
-/* Reads tokens [start, start + n) as uint32_t. Returns PYBPE_ERR_VALUE if that range exceeds the shard. */
+/* Reads tokens [start, start + n) to ids[0..n). Threads may do so at the same time. Returns PYBPE_ERR_VALUE (offset =
+   start) if the range exceeds the shard, and PYBPE_ERR_IO or PYBPE_ERR_FORMAT if the file cannot be read any more, or
+   has become shorter. The ids are not compared with a vocabulary: they are any values of the format's type. */
 PYBPE_API int pybpe_shard_read(const pybpe_shard *s, uint64_t start, size_t n, uint32_t *ids, pybpe_error *err);
 
 typedef struct pybpe_shard_writer pybpe_shard_writer;

@@ -36,8 +36,8 @@ PYBPE_API int pybpe_pattern_find_regex(const uint8_t *regex, size_t n);
 
 /* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
    avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD
-   with one of these names forces a narrower set. A set that the machine lacks is ignored. All sets give the same
-   words. A library that is compiled with -DPYBPE_NO_AVX512 has no code for avx512, and one that is compiled with
+   with one of these names forces a narrower set. A set that the machine lacks is ignored. Another value is
+   PYBPE_ERR_VALUE, here and wherever a splitter is made. All sets give the same words. A library that is compiled with -DPYBPE_NO_AVX512 has no code for avx512, and one that is compiled with
    -DPYBPE_NO_AVX has none for avx2 either. */
 PYBPE_API int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 

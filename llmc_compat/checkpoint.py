@@ -499,7 +499,7 @@ class ModelOptions:
     depth: int | None = option(
         None,
         "one of llm.c's model sizes: d6, d12, d24, ... (default: d12; for a workspace in fp32, as large as two cores"
-        " train in half an hour)",
+        " train in half an hour: the longer the text, the smaller, because more tokens take more time)",
         "D",
         unit="depth",
     )

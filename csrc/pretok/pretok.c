@@ -9,22 +9,30 @@ for each set of instructions (pretok_kernel.h).
 
 #include <stdlib.h>
 
+/* The values of PYBPE_SIMD, in the order of the kernels below. */
+static const char *const simd_names[] = {"avx512", "avx2", "neon", "swar"};
+
 /* The widest instructions of this machine, or narrower ones if the environment asks for them. */
-static const pretok_kernel *kernel_choose(void) {
+static int kernel_choose(const pretok_kernel **out, pybpe_error *err) {
     const pretok_kernel *const kernels[] = {pretok_avx512(), pretok_avx2(), pretok_neon(), pretok_swar()};
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): getenv is safe while no thread changes the environment */
     const char *wanted = getenv("PYBPE_SIMD");
+    bool known = wanted == NULL || *wanted == '\0';
     const pretok_kernel *widest = NULL;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        const bool is_wanted = wanted != NULL && strcmp(wanted, simd_names[i]) == 0;
+        known = known || is_wanted;
         if (kernels[i] == NULL || !kernels[i]->supported()) { /* LCOV_EXCL_BR_LINE: this machine may have them all */
             continue;
         }
-        if (wanted != NULL && strcmp(wanted, kernels[i]->name) == 0) {
-            return kernels[i];
+        if (widest == NULL || is_wanted) {
+            widest = kernels[i];
         }
-        widest = widest == NULL ? kernels[i] : widest;
     }
-    return widest;
+    *out = widest;
+    return known ? PYBPE_OK
+                 : error_set(err, PYBPE_ERR_VALUE, 0,
+                             "PYBPE_SIMD is '%.20s': use avx512, avx2, neon or swar, or unset it", wanted);
 }
 
 enum { DIGITS = PYBPE_PATTERN_DIGITS1 | PYBPE_PATTERN_DIGITS3 };
@@ -88,14 +96,16 @@ static size_t cut_groups(pretok_place *place, const boundary_table *t, const uin
     return kept;
 }
 
-static pybpe_pretok *pretok_make(const pybpe_allocator *mem, pybpe_error *err) {
+static int pretok_make(pybpe_pretok **out, const pybpe_allocator *mem, pybpe_error *err) {
+    const pretok_kernel *kernel;
+    PYBPE_TRY(kernel_choose(&kernel, err));
     pybpe_pretok *p = mem_alloc(mem, sizeof *p);
     if (p == NULL) {
-        error_set_memory(err, "a splitter", sizeof *p);
-        return NULL;
+        return error_set_memory(err, "a splitter", sizeof *p);
     }
-    *p = (pybpe_pretok){.mem = mem_of(mem), .seed = hash_seed_draw(), .kernel = kernel_choose()};
-    return p;
+    *p = (pybpe_pretok){.mem = mem_of(mem), .seed = hash_seed_draw(), .kernel = kernel};
+    *out = p;
+    return PYBPE_OK;
 }
 
 int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err) {
@@ -106,10 +116,8 @@ int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem
                          "with PYBPE_PATTERN_DIGITS1, PYBPE_PATTERN_DIGITS3 or nothing added",
                          pattern);
     }
-    pybpe_pretok *p = pretok_make(mem, err);
-    if (p == NULL) {
-        return PYBPE_ERR_MEMORY;
-    }
+    pybpe_pretok *p;
+    PYBPE_TRY(pretok_make(&p, mem, err));
     p->singly = p->kernel->cut[cutter_of(pattern)];
     p->cut = (pattern & PYBPE_PATTERN_DIGITS3) != 0 ? cut_groups : p->singly;
     *out = p;
@@ -124,10 +132,8 @@ static size_t cut_own(pretok_place *place, const boundary_table *t, const uint8_
 int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables, const pybpe_allocator *mem,
                                pybpe_error *err) {
     *out = NULL;
-    pybpe_pretok *p = pretok_make(mem, err);
-    if (p == NULL) {
-        return PYBPE_ERR_MEMORY;
-    }
+    pybpe_pretok *p;
+    PYBPE_TRY(pretok_make(&p, mem, err));
     p->cut = cut_own;
     int code = dfa_new(&p->own, tables, mem, err);
     if (code != PYBPE_OK) {
@@ -163,10 +169,8 @@ int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *ste
                              i);
         }
     }
-    pybpe_pretok *p = pretok_make(mem, err);
-    if (p == NULL) {
-        return PYBPE_ERR_MEMORY;
-    }
+    pybpe_pretok *p;
+    PYBPE_TRY(pretok_make(&p, mem, err));
     p->cut = cut_steps;
     memcpy(p->steps.steps, steps, count * sizeof(const pybpe_pretok *));
     p->steps.count = count;

@@ -14,7 +14,7 @@ vectors for parsing on ARM", 2024):
 To add another instruction set, write a file like this one: NAME_classify and NAME_range, PRETOK_KERNEL, and
 pretok_NAME(), which returns the kernel, or NULL if this processor lacks the instructions. The attribute is the
 compiler's target(...), so no flag is needed. Declare it in pretok_splitter.h, and add it to `kernel_choose` in pretok.c,
-the widest first. Add the name to the lists in tests/c/test_pretok.c and test_encode.c, tests/fuzz/fuzz_pretok.c,
+the widest first, and its name to `simd_names` there. Add the name to the lists in tests/c/test_pretok.c and test_encode.c, tests/fuzz/fuzz_pretok.c,
 tests/py/test_pretok.py and test_determinism.py, which compare it with `swar`. For a processor that you do not have, add
 a target to tests/cross.mk. Keep the code only if it is faster.
 */

@@ -127,8 +127,8 @@ class Command(argparse.ArgumentParser):
         """Adds the documents to read."""
         self.option(
             "files FILE",
-            "text or *.jsonl, plain or compressed (gz, bz2, xz, zst), *.parquet, *.arrow; folders, globs, URLs (s3,"
-            f" gs, hf, https); - is stdin{more}",
+            "text, JSON lines, parquet, Arrow, EPUB, plain or compressed (gz, bz2, xz, zst, zip); folders (also of"
+            f" Hugging Face's datasets), globs, URLs (s3, gs, hf, https); - is stdin{more}",
             nargs=nargs,
             path="texts",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import MISSING
@@ -214,7 +215,8 @@ def named_by(name: str) -> str:
     """Returns the folder of token files that an argument names."""
     folder, file = named_folder(name)
     if file is not None:
-        raise ArgumentError(f"{name}: this command takes a folder with a manifest.json, not a file in it: {folder}")
+        fix = f"use {folder}" if os.path.exists(os.path.join(folder, "manifest.json")) else "`pybpe binarize` makes one"
+        raise ArgumentError(f"{name}: expected a folder with token files and a manifest.json, not a file: {fix}")
     return folder
 
 

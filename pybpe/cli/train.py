@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import pybpe
 
-from ..arguments import number_of, whole_number
-from ..errors import ArgumentError, Error, warn
+from ..arguments import is_url, number_of, whole_number
+from ..errors import ArgumentError, Error, file_errors, warn
 from ..pattern import Pattern
-from ..reading.inputs import ReadOptions
+from ..reading.files import input_files
+from ..reading.inputs import STDIN, ReadOptions
 from ..reading.sample import Sample
 from ..training.train_options import TrainOptions
 from .command import Command
@@ -123,6 +125,10 @@ def _run_train(args: argparse.Namespace) -> None:
         tokenizer = base.extend(args.special_tokens, vocab_size=args.vocab_size)
     else:
         if args.vocab_size is None and not args.sizes:
+            for path in input_files(args.files) if args.files and not args.parity else ():  # a wrong name comes first
+                if path != STDIN and not is_url(path):
+                    with file_errors(path, "cannot be opened"):
+                        os.stat(path)
             raise ArgumentError("use --vocab-size N, or several sizes with --sizes N,N,...")
         size = max([*(args.sizes or ()), args.vocab_size or 0])
         if bool(args.counts) == bool(args.files):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -59,13 +60,17 @@ class Tokenizer:
     def __init__(
         self,
         vocab: Mapping[int, bytes],
-        merges: Sequence[tuple[bytes, bytes]],
+        merges: Sequence[tuple[bytes, bytes]] | None = None,
         special_tokens: Iterable[str] | Mapping[str, int] | None = None,
         *,
         pattern: PatternLike = "gpt2",
         digits: Digits = None,
         normalizer: str | None = None,
     ) -> None:
+        if isinstance(vocab, (str, bytes, os.PathLike)):
+            raise ArgumentError(f"vocab: expected id -> bytes; to read a file: Tokenizer.from_file({vocab!r:.80})")
+        if merges is None:
+            raise ArgumentError("merges: missing. Pass pairs of bytes, in the order in which training made them")
         specials = special_ids_of(() if special_tokens is None else special_tokens)
         self._set(model_of_parts(vocab, merges, specials, Pattern(pattern, digits), normalizer))
 

@@ -469,12 +469,18 @@ def stated(argument: str, given: Any, paths: Iterable[str], facts: Iterable[File
     return given
 
 
+OTHER_TOKENIZER = (
+    "another tokenizer made these tokens: its fingerprint in the manifest differs; use that tokenizer, or make the"
+    " files again with this one"
+)
+
+
 def check_tokenizer(name: str, fingerprint: object, tok: Tokenizer) -> None:
     """Raises ArgumentError unless a tokenizer has the fingerprint that a manifest states for `name`. Dropout changes
     nothing about token files, which are written without it."""
     model = tok.replace(dropout=0).model if tok.model.dropout else tok.model
     if fingerprint != model.fingerprint:
-        raise ArgumentError(f"{name}: another tokenizer made these tokens: its fingerprint in the manifest differs")
+        raise ArgumentError(f"{name}: {OTHER_TOKENIZER}")
 
 
 def marked(tok: Tokenizer, manifest: Manifest) -> Tokenizer:

@@ -21,7 +21,7 @@ from ..reading.streams import file_sha256
 from ..tokenizer import Tokenizer
 from .binarization import described
 from .formats import FORMATS, LLMC
-from .manifest import FileRecord, Manifest, ShardRecord, check_finished, marked, named_folder
+from .manifest import OTHER_TOKENIZER, FileRecord, Manifest, ShardRecord, check_finished, marked, named_folder
 from .pack.rows import row_fault
 from .task_encoder import ID_BYTES
 
@@ -77,7 +77,7 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     if tok is not None:
         tok = tok.replace(dropout=0) if tok.model.dropout else tok  # it changes nothing about token files
         if tok.model.fingerprint != manifest.tokenizer.get("fingerprint"):
-            problems.append(Problem("manifest.json", "another tokenizer made these files: its fingerprint differs"))
+            problems.append(Problem("manifest.json", OTHER_TOKENIZER))
             tok = None
         else:
             tok = marked(tok, manifest)

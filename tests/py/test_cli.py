@@ -142,7 +142,9 @@ TRAIN = "train novel.txt --vocab-size 300"
 BINARIZE = "binarize -t tok.json novel.txt -o out"
 WRONG = [
     ("train missing.txt --vocab-size 300 -o x.json", "missing.txt"),
+    ("train missing.txt -o x.json", "missing.txt: cannot be opened"),  # before the option that is missing too
     ("train '*.nothing' --vocab-size 300 -o x.json", "*.nothing: "),
+    ("pack tok.json -t tok.json --sequence-length 8 -o x", "not a file: `pybpe binarize` makes one"),
     ("train novel.txt --vocab-size 100 -o x.json", "--vocab-size 100 is too small: the minimum is 256"),
     ("train novel.txt --vocab-size 0 -o x.json", "--vocab-size 0 is too small: the minimum is 256"),
     (f"{TRAIN} -o novel.txt/such/x.json", "novel.txt"),
@@ -178,6 +180,7 @@ WRONG = [
     ("train novel.txt --sizes 280,300 --base tok.json -o x.json", "cannot be used with --base"),
     ("train novel.txt -o x.json", "--vocab-size"),
     ("train --vocab-size 300 -o x.json", "--counts"),
+    ("train -o x.json", "use --vocab-size N"),
     (f"{TRAIN} --counts x -o x.json", "--counts"),
     ("train --counts novel.txt --vocab-size 300 -o x.json", "novel.txt: not a complete .counts"),
     ("count -o x.json", "name files"),

@@ -112,6 +112,15 @@ def check(splitters: list[tuple[int, Splitter]], data: bytes, cap: int = 4096) -
 # Patterns
 
 
+def test_no_such_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYBPE_SIMD", "avx")
+    for pattern in ("gpt2", r"\w+|\W"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="PYBPE_SIMD is 'avx': use avx512, avx2, neon or swar"):
+            pybpe.train(iter(["a b"]), vocab_size=257, pattern=pattern)
+    monkeypatch.setenv("PYBPE_SIMD", "")
+    assert len(pybpe.train(iter(["a b"]), vocab_size=257).encode("a b")) == 2
+
+
 def test_no_such_pattern() -> None:
     for pattern in (0, 7, 256, 263, 512, 519, 769, 1025, -4, 1 << 30):
         out, error = ffi.new("pybpe_pretok **"), ffi.new("pybpe_error *")

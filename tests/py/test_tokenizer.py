@@ -35,6 +35,15 @@ def small() -> pybpe.Tokenizer:
 # Every byte string comes back
 
 
+def test_a_path_is_no_vocabulary() -> None:
+    for arguments, message in (
+        (("tok.json",), r"Tokenizer\.from_file\('tok.json'\)"),
+        (({0: b"a"},), "merges: missing"),
+    ):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            pybpe.Tokenizer(*arguments)
+
+
 def test_any_bytes_round_trip(small: pybpe.Tokenizer) -> None:
     for seed in range(20):
         data = random_bytes(random.Random(seed).randint(0, 3000), seed)
