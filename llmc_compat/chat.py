@@ -56,8 +56,7 @@ from pybpe.tokens.run import make_here, make_shards
 from pybpe.tokens.task_encoder import TYPECODES, Encoded, Segment, Stream, task_data
 from pybpe.tokens.token_folders import finished_manifest
 
-from .records import Record, read_records
-from .shards import HEADER_BYTES, header, header_numbers
+from .shards import HEADER_BYTES, Record, header, header_numbers, read_records
 
 ROLES = ("system", "user", "assistant")
 MASK_MAGIC = 0x4B53414D

@@ -28,8 +28,7 @@ from pybpe.errors import ArgumentError, FormatError, LimitError, warn
 from pybpe.reading.file_types import EVAL_MAGIC
 from pybpe.reading.streams import read_file
 
-from .records import Record, read_records
-from .shards import HEADER_BYTES, header, header_numbers
+from .shards import HEADER_BYTES, Record, header, header_numbers, read_records
 
 MAGIC = EVAL_MAGIC
 VERSION = 1

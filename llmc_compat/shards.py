@@ -1,4 +1,5 @@
-"""llm.c's token shards and its DataLoader, in Python, and the batch that must fit in every shard.
+"""llm.c's token shards and its DataLoader, in Python, and the batch that must fit in every shard. At the end, a reader
+of JSON lines, from which evals.py and chat.py make files.
 
 A shard is a header of 256 int32 (magic 20240520, version 1, token count) and the tokens as uint16, with nothing after
 them. Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/dataloader.h and dev/data/data_common.py.
@@ -6,15 +7,21 @@ them. Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/da
 
 from __future__ import annotations
 
+import json
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 from pybpe import _binding
 from pybpe._lazy import numpy
 from pybpe.arguments import together, whole_number
 from pybpe.errors import ArgumentError, FormatError, LimitError
+from pybpe.reading.documents import json_problem
+from pybpe.reading.files import open_text
+from pybpe.reading.pieces import line_cut, stream_pieces
 
 _MOST = (1 << 31) - 1  # llm.c counts in int
 _VERSIONS = {2: 1, 4: 7}  # by bytes per id
@@ -64,7 +71,7 @@ def write_shard(path: _binding.PathLike, ids: numpy.ndarray[Any, Any]) -> None:
         output.write(numpy.ascontiguousarray(ids, f"<u{ids.itemsize}"))
 
 
-class DataLoader:
+class DataLoader(_binding.Loader):
     """Returns the batches that llm.c's DataLoader returns for the same arguments, in the same order, forever.
 
     Args:
@@ -91,34 +98,11 @@ class DataLoader:
         together(process_rank=process_rank, num_processes=num_processes)
         rank = 0 if process_rank is None else whole_number("process_rank", process_rank, 0, _MOST)
         processes = 1 if num_processes is None else whole_number("num_processes", num_processes, 1, _MOST)
-        self._loader = _binding.Loader(filename_pattern, B, T, rank, processes, bool(should_shuffle))
-
-    @property
-    def num_tokens(self) -> int:
-        """The number of tokens in all shards."""
-        return self._loader.tokens
-
-    @property
-    def num_shards(self) -> int:
-        """The number of shards that match the pattern."""
-        return self._loader.shards
-
-    @property
-    def batches_per_epoch(self) -> int:
-        """The number of batches per process."""
-        return self._loader.batches
-
-    def next_batch(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns inputs and targets, two int32 arrays of shape (B, T). Targets are the inputs shifted by one token."""
-        return self._loader.next()
-
-    def reset(self) -> None:
-        """Returns to the beginning. With should_shuffle, draws a new permutation."""
-        self._loader.reset()
+        super().__init__(filename_pattern, B, T, rank, processes, bool(should_shuffle))
 
     def seek(self, batches: int) -> None:
         """Moves to where a new loader is after `batches` batches, permutations included, to resume a run."""
-        self._loader.seek(whole_number("batches", batches, 0, (1 << 64) - 1))
+        super().seek(whole_number("batches", batches, 0, (1 << 64) - 1))
 
 
 @dataclass(frozen=True)
@@ -156,3 +140,52 @@ class Batch:
 
 
 CPU_BATCH = Batch()
+
+
+# ----------------------------------------------------------------------------------------------------
+# JSON lines with their positions, so that an error about a record can name its line
+
+
+class Record(NamedTuple):
+    """One line: its bytes, its JSON value, and its position."""
+
+    line: bytes
+    value: Any
+    file: str
+    number: int
+    offset: int
+
+    def error(self, problem: str) -> FormatError:
+        """Returns an error that names this line."""
+        return FormatError(f"{self.file}: line {self.number}: {problem}", self.offset)
+
+
+def read_records(source: _binding.PathLike | BinaryIO) -> Iterator[Record]:
+    """Yields the records of JSON lines in a file (*.gz and *.zst are decompressed) or an open stream. Blank lines are
+    skipped. Line numbers start at 1.
+
+    Raises:
+        FileError. FormatError: a line is not JSON. The error names the line.
+    """
+    opened: AbstractContextManager[BinaryIO]
+    if isinstance(source, (str, bytes, os.PathLike)):
+        name = os.fsdecode(source)
+        opened = open_text(name)
+    else:
+        name, opened = str(getattr(source, "name", "input")), nullcontext(source)
+    number, offset = 0, 0
+    with opened as stream:
+        for piece in stream_pieces(stream, line_cut):
+            lines = bytes(piece).split(b"\n")
+            if not lines[-1]:  # nothing follows the last newline
+                lines.pop()
+            for line in lines:
+                number += 1
+                if line and not line.isspace():
+                    record = Record(line, None, name, number, offset)
+                    try:
+                        record = record._replace(value=json.loads(line))
+                    except (ValueError, RecursionError) as error:
+                        raise record.error(f"not JSON ({json_problem(error)})") from None
+                    yield record
+                offset += len(line) + 1

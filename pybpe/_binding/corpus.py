@@ -381,53 +381,37 @@ class Loader:
     def __init__(self, pattern: PathLike, B: int, T: int, rank: int, world: int, shuffle: bool) -> None:
         self._shape = (B, T)
         self._turn = threading.RLock()  # a signal handler may take a batch too
-        self.c = make_handle(
-            "pybpe_loader",
-            lib.pybpe_loader_new,
-            lib.pybpe_loader_free,
-            path_bytes(pattern),
-            B,
-            T,
-            rank,
-            world,
-            int(shuffle),
-            ffi.NULL,
-        )
+        given = path_bytes(pattern), B, T, rank, world, int(shuffle), ffi.NULL
+        self.c = make_handle("pybpe_loader", lib.pybpe_loader_new, lib.pybpe_loader_free, *given)
 
-    def next(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns inputs and targets, both int32 of shape (B, T)."""
-        inputs = numpy.empty(self._shape, dtype=numpy.int32)
-        targets = numpy.empty(self._shape, dtype=numpy.int32)
+    def next_batch(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """Returns inputs and targets, two int32 arrays of shape (B, T). Targets are the inputs shifted by one token."""
+        inputs, targets = (numpy.empty(self._shape, dtype=numpy.int32) for _ in range(2))
         with self._turn:
-            call(
-                lib.pybpe_loader_next,
-                self.c,
-                ffi.from_buffer("int32_t[]", inputs),
-                ffi.from_buffer("int32_t[]", targets),
-            )
+            call(lib.pybpe_loader_next, self.c, *(ffi.from_buffer("int32_t[]", ids) for ids in (inputs, targets)))
         return inputs, targets
 
     def reset(self) -> None:
-        """Returns to the start."""
+        """Returns to the beginning. With should_shuffle, draws a new permutation."""
         with self._turn:
             call(lib.pybpe_loader_reset, self.c)
 
     def seek(self, batches: int) -> None:
-        """Moves to the state after `batches` calls of `next` on a new loader."""
+        """Moves to where a new loader is after `batches` batches, permutations included, to resume a run."""
         with self._turn:
             call(lib.pybpe_loader_seek, self.c, batches)
 
     @property
-    def tokens(self) -> int:
+    def num_tokens(self) -> int:
         """The number of tokens in all shards."""
         return int(lib.pybpe_loader_tokens(self.c))
 
     @property
-    def batches(self) -> int:
-        """The number of batches per epoch and process."""
+    def batches_per_epoch(self) -> int:
+        """The number of batches per process."""
         return int(lib.pybpe_loader_batches(self.c))
 
     @property
-    def shards(self) -> int:
+    def num_shards(self) -> int:
         """The number of shards that match the pattern."""
         return int(lib.pybpe_loader_shards(self.c))

@@ -1,7 +1,6 @@
 """Measures tokenizers, and finds what may be wrong with them.
 
-comparison.py, measures.py    `compare`: several tokenizers on documents of several languages
-differences.py                the differences of two tokenizers
+comparison.py, measures.py    `compare`: several tokenizers on documents of several languages, and how two differ
 usage.py                      the tokens that a corpus uses, for `inspect` and `prune`; the compression curve
 audit.py                      what may be wrong with a tokenizer or data
 bits_per_byte.py              losses of models with different tokenizers

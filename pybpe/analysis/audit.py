@@ -74,7 +74,14 @@ def audit(tok: Tokenizer, seen: Seen | None = None, least: int = 1) -> dict[str,
     vocab, specials = tok.model.vocab, set(tok.special_tokens.values())
     ordinary = [i for i in vocab if i not in specials]
     unmerged = [] if tok.model.whole_words else tok.model.unreached()
-    unproduced = _unproduced(tok, sorted(set(ordinary).difference(unmerged)))
+    # Encoding gives these neither for the bytes of the token nor for a text around them: for every string of _AROUND
+    # before and after it, with a character completed that the token contains only in part.
+    lacking = set(tok.model.lacking_bytes)
+    unproduced = [
+        i
+        for i in unreachable(tok, sorted(set(ordinary).difference(unmerged)))
+        if not lacking.isdisjoint(tok.model.vocab[i]) or not _occurs(tok, i, tok.model.vocab[i])
+    ]
     twice = {text for text, number in Counter(vocab.values()).items() if number > 1}
     found = {
         "unmerged": [Entry(i, vocab[i]) for i in unmerged],
@@ -90,7 +97,14 @@ def audit(tok: Tokenizer, seen: Seen | None = None, least: int = 1) -> dict[str,
     never = {*unmerged, *unproduced}
     rare = [Entry(i, vocab[i], counts.get(i, 0)) for i in ordinary if i not in never and counts.get(i, 0) < least]
     # A word that a merge made in training and the data lacks is more suspect than a part of one, or of a character.
-    rare.sort(key=lambda entry: (entry.times, not is_utf8(entry.text), -_letters(entry.text), entry.id))
+    rare.sort(
+        key=lambda entry: (
+            entry.times,
+            not is_utf8(entry.text),
+            -sum(map(str.isalpha, entry.text.decode("utf-8", "replace"))),
+            entry.id,
+        )
+    )
     found["unseen"] = rare
     found["forged"] = [Entry(tok.special_tokens[text], text.encode(), n) for text, n in seen.forged.items() if n]
     found["recognized"] = [Entry(i, vocab[i], counts[i]) for i in sorted(specials) if counts.get(i)]
@@ -98,23 +112,8 @@ def audit(tok: Tokenizer, seen: Seen | None = None, least: int = 1) -> dict[str,
     return {finding: found[finding] for finding in TITLES}
 
 
-def _letters(token: bytes) -> int:
-    return sum(map(str.isalpha, token.decode("utf-8", "replace")))
-
-
 # ----------------------------------------------------------------------------------------------------
 # Tokens that texts do not give
-
-
-def _unproduced(tok: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """Returns the ids that encoding gives neither for the bytes of the token nor for a text around them: with every
-    string of _AROUND before and after it, with a character completed that the token contains only in part."""
-    lacking = set(tok.model.lacking_bytes)
-    return [
-        i
-        for i in unreachable(tok, list(ids))
-        if not lacking.isdisjoint(tok.model.vocab[i]) or not _occurs(tok, i, tok.model.vocab[i])
-    ]
 
 
 def _occurs(tok: Tokenizer, i: int, token: bytes) -> bool:

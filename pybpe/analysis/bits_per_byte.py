@@ -93,7 +93,15 @@ def bits_per_byte(
     else:
         stream = TokenStream(ids)
         stream.check_tokenizer(tok)
-        _check_order(stream)
+        # A model that read a split has its losses in the order of the manifest.
+        last: dict[tuple[str, str], tuple[int, str]] = {}
+        for path, facts in zip(stream.paths, stream.facts):
+            if facts is not None:
+                split = os.path.dirname(os.path.realpath(path)), facts.split
+                before, name = last.get(split, (-1, ""))
+                if before > facts.place:
+                    raise ArgumentError(f"{path}: comes before {name} in its manifest: give the files in that order")
+                last[split] = facts.place, path
         start = 0 if each is not None and each.size == len(stream) else 1
     count = max(0, len(stream) - start)
     if limit is not None:
@@ -101,24 +109,45 @@ def bits_per_byte(
     if each is not None:
         _check_fit(ids, each, count, limit)
         each = each.reshape(-1)
-    sums = _Sums(tok, count_special)
+    lengths = tok.byte_lengths()
+    known = lengths > 0
+    known[list(tok.model.hidden_ids)] = True
+    nats, text_bytes, tokens, special = 0.0, 0, 0, 0
     for at in range(0, count, _BLOCK):
-        end = min(at + _BLOCK, count)
-        sums.add(stream.slice(start + at, start + end), start + at, None if each is None else each[at:end])
-    return sums.result(mean)
-
-
-def _check_order(stream: TokenStream) -> None:
-    """Raises ArgumentError if two files of one split are not in the order of their manifest: a model that read the
-    split has its losses in that order."""
-    last: dict[tuple[str, str], tuple[int, str]] = {}
-    for path, facts in zip(stream.paths, stream.facts):
-        if facts is not None:
-            split = os.path.dirname(os.path.realpath(path)), facts.split
-            before, name = last.get(split, (-1, ""))
-            if before > facts.place:
-                raise ArgumentError(f"{path}: comes before {name} in its manifest: give the files in that order")
-            last[split] = facts.place, path
+        end, position = min(at + _BLOCK, count), start + at
+        block, some = stream.slice(position, start + end), None if each is None else each[at:end]
+        predicted = block != _IGNORED
+        wrong = (block < _IGNORED) | (block >= len(known))
+        places = numpy.where(predicted & ~wrong, block, 0).astype(numpy.int64)
+        wrong |= predicted & ~known[places]
+        if wrong.any():
+            first = int(wrong.argmax())
+            raise first_unknown([block[first].item()], position + first, len(known), tok.model.tokens)
+        sizes = numpy.where(predicted, lengths[places], 0)
+        has_loss = predicted if count_special or some is None else sizes > 0
+        text_bytes += int(sizes.sum(dtype=numpy.int64))
+        tokens += int(has_loss.sum())
+        special += int((predicted & (sizes == 0)).sum())
+        if some is not None:
+            no_loss = predicted & ~(numpy.isfinite(some) & (some >= _LEAST_LOSS))
+            if no_loss.any():
+                first = int(no_loss.argmax())
+                raise ArgumentError(
+                    f"losses: {some[first]} for the token at position {position + first}, not a loss: pass -ln p of"
+                    " each token, which is not negative; an id of -1 leaves out a token"
+                )
+            nats += float(some[has_loss].sum(dtype=numpy.float64))
+    if mean is not None and special and not count_special:
+        raise ArgumentError(
+            f"the mean includes the losses of {number_of(special, 'special token')}, which cannot be left out: pass"
+            f" {param(count_special=True)}, or the loss of each token"
+        )
+    nats = nats if mean is None else mean * tokens
+    if not (math.isfinite(nats) and nats >= 0):
+        raise ArgumentError(f"the losses add up to {nats:g}: pass -ln p of each token, which is not negative")
+    if not text_bytes:
+        raise ArgumentError("no token stands for text, so there are no bytes to divide by")
+    return BitsPerByte(nats, text_bytes, tokens, special, count_special)
 
 
 def _floats(losses: object) -> Array:
@@ -143,52 +172,3 @@ def _check_fit(ids: object, losses: Array, count: int, limit: int | None) -> Non
         raise ArgumentError(
             f"there are losses for {number_of(losses.size, 'token')}, and the model predicted {count}: {what}"
         )
-
-
-class _Sums:
-    """Adds up losses and bytes."""
-
-    def __init__(self, tok: Tokenizer, count_special: bool) -> None:
-        self._tok, self._counts_special = tok, count_special
-        self._lengths = tok.byte_lengths()
-        self._known = self._lengths > 0
-        self._known[list(tok.model.hidden_ids)] = True
-        self._nats, self._bytes, self._tokens, self._special = 0.0, 0, 0, 0
-
-    def add(self, ids: Array, position: int, losses: Array | None) -> None:
-        """Adds tokens. `position` is the first one's, for error messages."""
-        predicted = ids != _IGNORED
-        wrong = (ids < _IGNORED) | (ids >= len(self._known))
-        places = numpy.where(predicted & ~wrong, ids, 0).astype(numpy.int64)
-        wrong |= predicted & ~self._known[places]
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise first_unknown([ids[at].item()], position + at, len(self._known), self._tok.model.tokens)
-        lengths = numpy.where(predicted, self._lengths[places], 0)
-        has_loss = predicted if self._counts_special or losses is None else lengths > 0
-        self._bytes += int(lengths.sum(dtype=numpy.int64))
-        self._tokens += int(has_loss.sum())
-        self._special += int((predicted & (lengths == 0)).sum())
-        if losses is not None:
-            no_loss = predicted & ~(numpy.isfinite(losses) & (losses >= _LEAST_LOSS))
-            if no_loss.any():
-                at = int(no_loss.argmax())
-                raise ArgumentError(
-                    f"losses: {losses[at]} for the token at position {position + at}, not a loss: pass -ln p of each"
-                    " token, which is not negative; an id of -1 leaves out a token"
-                )
-            self._nats += float(losses[has_loss].sum(dtype=numpy.float64))
-
-    def result(self, mean: float | None) -> BitsPerByte:
-        """Returns the sums. `mean` is the mean loss of the tokens, if their own losses were not given."""
-        if mean is not None and self._special and not self._counts_special:
-            raise ArgumentError(
-                f"the mean includes the losses of {number_of(self._special, 'special token')}, which cannot be left"
-                f" out: pass {param(count_special=True)}, or the loss of each token"
-            )
-        nats = self._nats if mean is None else mean * self._tokens
-        if not (math.isfinite(nats) and nats >= 0):
-            raise ArgumentError(f"the losses add up to {nats:g}: pass -ln p of each token, which is not negative")
-        if not self._bytes:
-            raise ArgumentError("no token stands for text, so there are no bytes to divide by")
-        return BitsPerByte(nats, self._bytes, self._tokens, self._special, self._counts_special)

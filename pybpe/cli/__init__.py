@@ -55,9 +55,9 @@ _GROUPS = {
     "looking and measuring": {
         "inspect": (".inspect", "show a tokenizer, a folder of token files or a checkpoint"),
         "viz": (".inspect", "make a page that shows text in colored tokens"),
-        "count": (".count", "count tokens, or words for `pybpe train --counts`"),
-        "compare": (".compare", "show how tokenizers differ, or measure them"),
-        "bpb": (".compare", "turn the losses of a model into bits per byte"),
+        "count": (".coding", "count tokens, or words for `pybpe train --counts`"),
+        "compare": (".inspect", "show how tokenizers differ, or measure them"),
+        "bpb": (".inspect", "turn the losses of a model into bits per byte"),
     },
     "llm.c": {"llmc": ("llmc_compat.cli", "make workspaces, checkpoints, evals and chats; check files")},
 }

@@ -279,14 +279,12 @@ class Where:
             self._connection.register("fields", table)
             result = self._connection.sql(self._query).to_arrow_table().column(0)
         except self._failures as error:
-            raise self._refusal(self._with_names(str(error))) from None
+            told = str(error).split("LINE 1")[0]
+            told = re.sub(r"\bf(\d+)\b", lambda column: ".".join(self._paths[int(column[1])]), told)
+            raise self._refusal(told) from None
         if str(result.type) not in ("bool", "null"):
             raise self._refusal(f"is not a condition, but has values of the kind {result.type}")
         return [value is True for value in result.to_pylist()]
-
-    def _with_names(self, told: str) -> str:
-        """Returns a message of DuckDB with the names of the fields."""
-        return re.sub(r"\bf(\d+)\b", lambda found: ".".join(self._paths[int(found[1])]), told.split("LINE 1")[0])
 
     def _refusal(self, problem: str) -> ArgumentError:
         return ArgumentError(f"{param(where=self._condition)}: {' '.join(problem.split())[:300]}")

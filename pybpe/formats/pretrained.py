@@ -205,7 +205,11 @@ def _read_all(folder: str, pattern: Pattern | None, files: Snapshot) -> Model:
             _warn_of_class(config.get("tokenizer_class"), model, folder)
     else:
         model = _read_two_files(folder, config, pattern, files)
-    _check_prefix_space(config, model, os.path.join(folder, CONFIG))
+    # The setting is off unless it is there. Versions of transformers differ in which of the two files they follow.
+    if config and bool(config.get("add_prefix_space")) != model.prefix_space:
+        here, there = ("off", "on") if model.prefix_space else ("on", "off")
+        told = f"add_prefix_space is {here} here and {there} in {TOKENIZER}: make them equal"
+        raise FormatError(f"{os.path.join(folder, CONFIG)}: {told}")
     _check_config(config, model, os.path.join(folder, CONFIG))
     _check_config(roles_map, model, os.path.join(folder, SPECIALS_MAP))
     added_path = os.path.join(folder, ADDED_TOKENS)  # old versions of transformers wrote it. New ones read it
@@ -362,14 +366,6 @@ def _read_object(path: str, files: Snapshot) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise FormatError(f"{path}: expected one JSON object")
     return config
-
-
-def _check_prefix_space(config: Mapping[str, Any], model: Model, path: str) -> None:
-    """Raises FormatError if a configuration, where the setting is off unless it is there, differs from tokenizer.json:
-    versions of transformers differ in which one they follow."""
-    if config and bool(config.get("add_prefix_space")) != model.prefix_space:
-        here, there = ("off", "on") if model.prefix_space else ("on", "off")
-        raise FormatError(f"{path}: add_prefix_space is {here} here and {there} in {TOKENIZER}: make them equal")
 
 
 def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:

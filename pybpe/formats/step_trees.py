@@ -133,7 +133,11 @@ def of_characters(regex: str) -> str:
 
 def _mapped(node: Node, pairs: _Pairs) -> Node:
     if isinstance(node, CharSet):
-        return _mapped_set(node, pairs)
+        inside = regex.compile(written(node, REGEX))
+        points = [point for char, point in pairs if inside.match(char)]
+        if not points:
+            raise UnsupportedError("the pattern has a set that contains no byte")
+        return chars((point, point) for point in points)
     if isinstance(node, Seq):
         return seq(_mapped_all(node.parts, pairs))
     if isinstance(node, Alt):
@@ -149,11 +153,3 @@ def _mapped(node: Node, pairs: _Pairs) -> Node:
 
 def _mapped_all(parts: Iterable[Node], pairs: _Pairs) -> list[Node]:
     return [_mapped(part, pairs) for part in parts]
-
-
-def _mapped_set(members: CharSet, pairs: _Pairs) -> CharSet:
-    inside = regex.compile(written(members, REGEX))
-    points = [point for char, point in pairs if inside.match(char)]
-    if not points:
-        raise UnsupportedError("the pattern has a set that contains no byte")
-    return chars((point, point) for point in points)

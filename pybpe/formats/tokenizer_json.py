@@ -200,7 +200,12 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     model = part(data, "model", dict, name)
     version = _refuse_options(data, model, name)
     if not of_transformers:
-        _warn_of_call_settings(data, name)
+        for key in ("truncation", "padding"):
+            if data.get(key):
+                warn(
+                    f"{name}: pybpe ignores the {key} in this file and always encodes the whole text"
+                    f" (to silence this warning, set {key!r} to null in the file)"
+                )
     normalizer = _read_normalizer(data.get("normalizer"), name)
     added = read_added(data, normalizer, name)
     own = model.get("pybpe")
@@ -269,15 +274,6 @@ def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> str:
         if (model.get(key) or _PLAIN_MODEL[key]) != _PLAIN_MODEL[key]:
             raise FormatError(f"{name}: model.{key} is {model[key]!r:.80}; pybpe supports only {_PLAIN_MODEL[key]!r}")
     return str(version)
-
-
-def _warn_of_call_settings(data: JsonObject, name: str) -> None:
-    for key in ("truncation", "padding"):
-        if data.get(key):
-            warn(
-                f"{name}: pybpe ignores the {key} in this file and always encodes the whole text"
-                f" (to silence this warning, set {key!r} to null in the file)"
-            )
 
 
 def _read_merges(merges: list[Any], is_ours: bool, name: str) -> list[tuple[str, str]]:
@@ -390,7 +386,12 @@ def _read_post_processor(processor: Any, specials: Mapping[str, int], name: str,
         raise FormatError(f"{name}: the post_processor is {type_of(processor)!r:.80}; {version} has TemplateProcessing")
     is_list = type_of(processor) == "Sequence" and isinstance(processor, dict)
     steps = part(processor, "processors", list, f"{name}: post_processor") if is_list else [processor]
-    others = [step for step in steps if not _only_trims(step)]
+    # Hugging Face recognizes ByteLevel by its members.
+    others = [
+        step
+        for step in steps
+        if not (type_of(step) == "ByteLevel" and isinstance(step, dict) and type(step.get("add_prefix_space")) is bool)
+    ]
     if not others:
         return None
     kinds = [type_of(step) for step in others]
@@ -414,11 +415,6 @@ def _fixed_template(kind: str, processor: JsonObject, specials: Mapping[str, int
         tokens[role] = str(given[0])
     single, pair = ([piece.format(**tokens) for piece in spelled.split()] for spelled in _FIXED_TEMPLATES[kind])
     return Template.parse(single, pair)
-
-
-def _only_trims(step: Any) -> bool:
-    """Returns whether a step is ByteLevel, which Hugging Face recognizes by its members."""
-    return type_of(step) == "ByteLevel" and isinstance(step, dict) and type(step.get("add_prefix_space")) is bool
 
 
 def _read_template(processor: JsonObject, specials: Mapping[str, int], name: str, version: str) -> Template | None:
@@ -521,7 +517,13 @@ def read_added(data: JsonObject, normalizer: str | None, name: str) -> AddedToke
     matching = {text: rules for text, (_, _, rules) in found.items()}
     try:
         if normalizer is not None:
-            _check_normalized(matching, normalizer)
+            # Hugging Face looks for "normalized" tokens in the normalized text, pybpe for all in the original text.
+            for text, rules in matching.items():
+                if rules.late and not (normalizer == "NFC" and _is_stable(text) and not rules.single_word):
+                    told = (
+                        "has normalized on, and there is a normalizer: pybpe looks for special tokens in the original"
+                    )
+                    raise ArgumentError(f"the added token {text!r:.80} {told} text only")
         if _is_one_pass(matching):
             matching = {}
         check_spaces(matching, matching)
@@ -603,17 +605,6 @@ def is_always_found(model: Model, text: str) -> bool:
 _COMPOSED = ";K`"  # NFC turns other characters into these: U+037E, U+212A and U+1FEF
 _COMPOSING = "<=>"  # NFC joins these, and letters, with some of the marks after them
 _LONG = 1 << 9  # characters. Looking for the beginnings of others takes time that grows with the square
-
-
-def _check_normalized(matching: Mapping[str, Matching], normalizer: str) -> None:
-    """Raises ArgumentError for tokens that Hugging Face would find elsewhere than pybpe. Hugging Face looks for
-    "normalized" ones in the normalized text. pybpe looks for all of them in the original text."""
-    for text, rules in matching.items():
-        if rules.late and not (normalizer == "NFC" and _is_stable(text) and not rules.single_word):
-            raise ArgumentError(
-                f"the added token {text!r:.80} has normalized on, and there is a normalizer: pybpe looks for special"
-                " tokens in the original text only"
-            )
 
 
 def _is_stable(text: str) -> bool:

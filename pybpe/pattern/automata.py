@@ -221,7 +221,11 @@ class Builder:
         if isinstance(node, Repeat):
             return self._repeat(node, to)
         if isinstance(node, Atomic):
-            return self._atomic(node.part, to)
+            if to == MATCH or _as_set(node.part) is not None or isinstance(node.part, (Look, Start, End)):
+                return self.build(node.part, to)
+            if isinstance(node.part, Repeat) and node.part.mode == "" and _as_set(node.part.part) is not None:
+                return self._repeat(Repeat(node.part.part, node.part.least, node.part.most, "+"), to)
+            raise UnsupportedError("the pattern has an atomic group of more than one repeated set of characters")
         return self._add(Guard(self._next_columns(node), to))
 
     def _add(self, thread: Thread) -> int:
@@ -229,13 +233,6 @@ class Builder:
             raise UnsupportedError("the pattern repeats too much: its automaton has too many states")
         self.threads.append(thread)
         return len(self.threads) - 1
-
-    def _atomic(self, part: Node, to: int) -> int:
-        if to == MATCH or _as_set(part) is not None or isinstance(part, (Look, Start, End)):
-            return self.build(part, to)
-        if isinstance(part, Repeat) and part.mode == "" and _as_set(part.part) is not None:
-            return self._repeat(Repeat(part.part, part.least, part.most, "+"), to)
-        raise UnsupportedError("the pattern has an atomic group of more than one repeated set of characters")
 
     def _repeat(self, node: Repeat, to: int) -> int:
         leave = to
@@ -391,17 +388,13 @@ def compiled(pattern: str, of_bytes: bool = False) -> _binding.Pretok:
     tree = parse(pattern, REGEX)
     if can_be_empty(tree):
         raise UnsupportedError("the pattern can match the empty string")
-    tree = _with_gaps(tree)
+    # The tree also matches the text between matches, if that is always a run of characters with which no match begins.
+    # The words are the same, and the automaton is faster: it never has to look for the next match.
+    parts = tree.parts if isinstance(tree, Alt) else (tree,)
+    sets = [run[0] for part in parts if (run := run_of(part)) is not None]
+    tree = alt([tree, Repeat(without(union(sets)), 1, None)]) if len(sets) == len(parts) else tree
     alphabet = Alphabet(char_sets(tree))
     builder = Builder(alphabet)
     first = builder.build(tree)
     rows = states_of(builder.threads, first, alphabet.columns)
     return _binding.Pretok.from_automaton(alphabet.ranges, alphabet.size, rows, of_bytes)
-
-
-def _with_gaps(tree: Node) -> Node:
-    """Returns a tree that also matches the text between matches, if that text is always a run of characters with which
-    no match begins. The words are the same, and the automaton is faster: it never has to look for the next match."""
-    parts = tree.parts if isinstance(tree, Alt) else (tree,)
-    sets = [run[0] for part in parts if (run := run_of(part)) is not None]
-    return alt([tree, Repeat(without(union(sets)), 1, None)]) if len(sets) == len(parts) else tree

@@ -10,13 +10,12 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding, formats
-from .._lazy import cached_property, numpy
+from .._lazy import TheirName, answer_their_names, cached_property, numpy
 from ..arguments import Text, instance, is_unicode, param, probability, shown, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
 from ..formats.vocab_merges import token_names
 from ..model import Model, Template, check_specials, model_of_parts, named_special, special_ids_of
 from ..model import remap as remaps
-from ..other_libraries import TheirName, answer_their_names
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.inputs import Inputs, is_path_list, path_list
 from .decoding import DecodeStream, IdDecoder, decoded_batch, has_none_of

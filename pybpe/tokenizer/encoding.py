@@ -340,18 +340,18 @@ class TextEncoder:
             found = _interruptibly(len(piece), forbidden.find, piece)
             if found is not None:
                 start, end, number = found
-                special = self._text_of(number, bytes(piece[start:end]))
+                texts = [
+                    text
+                    for text, i in self._model.specials.items()
+                    if i == number and text.encode() in bytes(piece[start:end])
+                ]
+                special = max(texts, key=len)
                 raise ArgumentError(
                     f"the text contains the disallowed special token {special!r} at byte {begin + start};"
                     f" pass it in {param('allowed_special')}, or use {param(disallowed_special=())} to encode it as"
                     " text"
                 )
             begin += len(piece)
-
-    def _text_of(self, number: int, matched: bytes) -> str:
-        """Returns the special token that a match is of. It may include white space next to the token."""
-        texts = [text for text, i in self._model.specials.items() if i == number and text.encode() in matched]
-        return max(texts, key=len)
 
     def _special_set(self, specials: AllowedSpecial) -> frozenset[str]:
         if specials == "all":

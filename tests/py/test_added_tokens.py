@@ -17,7 +17,7 @@ from pipelines import DIGITS, LLAMA3, WITH_REGEX, WITHOUT_REGEX, added, sequence
 from test_hf_import import changed
 
 import pybpe
-from pybpe.analysis.differences import differences, differences_on
+from pybpe.analysis.comparison import differences, differences_on
 from pybpe.cli import main
 from pybpe.formats import tokenizer_json, vocab_merges
 from pybpe.model import Matching, matcher

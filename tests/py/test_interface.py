@@ -15,7 +15,7 @@ import numpy
 import pytest
 
 import pybpe
-from pybpe import other_libraries
+from pybpe import _lazy
 from pybpe.cli import main
 
 PROGRAM = """
@@ -114,7 +114,7 @@ def test_every_hint_names_what_is_there() -> None:
     """The names from other libraries do not exist here, and each hint begins with a name that does."""
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
     known = {**vars(pybpe.Tokenizer), **dict.fromkeys(dir(pybpe)), **dict.fromkeys(dir(tok))}
-    for hint, names in other_libraries._OURS.items():
+    for hint, names in _lazy._OURS.items():
         called = re.findall(r"(?<![\w'<|.])(?:pybpe\.|Tokenizer\.)?(\w+)\(", hint)
         assert set(called) <= {*known, "iter", "list"}, hint
         assert called or set(re.findall(r"\w+", hint)) & set(known), hint

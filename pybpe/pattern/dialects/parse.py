@@ -382,9 +382,6 @@ class _Parser:
         inner = self._alternatives(flags)
         if not self._take(")"):
             self._refuse("no end of the group that begins", at)
-        return self._grouped(kind, inner, at)
-
-    def _grouped(self, kind: str, inner: Node, at: int) -> Node:
         if kind == "?>":
             return Atomic(inner)
         if kind in ("?=", "?!"):
@@ -531,16 +528,13 @@ class _Parser:
         if self._rest(1) != "-" or self._rest(2) in ("-]", "--"):
             return self._folded([(low, low)], flags, at)
         self.at += 1
-        high = self._range_end(at)
-        if high < low:
-            self._unlike(self.pattern[at : self.at], at)
-        return self._folded([(low, high)], flags, at)
-
-    def _range_end(self, at: int) -> int:
         char = self._next()
         if char == "[" or (char == "\\" and self._rest(1).lower() in ("p", *self.dialect.sets)):
             self._unlike(self.pattern[at : self.at + 1], at)
-        return self._escaped_char(self.at - 1) if char == "\\" else ord(char)
+        high = self._escaped_char(self.at - 1) if char == "\\" else ord(char)
+        if high < low:
+            self._unlike(self.pattern[at : self.at], at)
+        return self._folded([(low, high)], flags, at)
 
     def _nested(self, flags: Flags, at: int) -> CharSet:
         """Reads what follows a [ inside a class."""

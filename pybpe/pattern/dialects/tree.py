@@ -76,7 +76,10 @@ def union(sets: Sequence[CharSet]) -> CharSet:
     plain: list[Chars] = []
     rest: list[CharSet] = []
     for part in sets:
-        if isinstance(part, Chars) and _can_join(part):
+        # One class can contain a negated set with others if it is one property.
+        if isinstance(part, Chars) and (
+            not part.negated or (not part.ranges and len(part.properties) == 1 and part.properties[0][0] != "^")
+        ):
             plain.append(part)
         else:
             rest.append(part)
@@ -93,11 +96,6 @@ def _joined(parts: Iterable[Chars]) -> Chars:
         ranges += part.ranges
         properties += (f"^{name}" if part.negated else name for name in part.properties)
     return chars(ranges, properties)
-
-
-def _can_join(part: Chars) -> bool:
-    """Returns whether one class can contain it with others: a negated set can if it is one property."""
-    return not part.negated or (not part.ranges and len(part.properties) == 1 and part.properties[0][0] != "^")
 
 
 def intersection(sets: Sequence[CharSet]) -> CharSet:
