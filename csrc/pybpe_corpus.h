@@ -41,7 +41,16 @@ typedef struct pybpe_division {
     size_t separator_n;
     const uint64_t *last; /* one per split */
     size_t splits;        /* at least 1. If 1, nothing is hashed */
+    int has_origins;      /* not 0: pybpe_divider_origins says where documents came from */
+    const uint8_t *id;    /* then, in records, the key of what identifies them, UTF-8. NULL if there is none */
+    size_t id_n;
 } pybpe_division;
+
+/* Where a document came from. */
+typedef struct pybpe_origin {
+    uint64_t record;     /* the number of records before it, as pybpe_divider_records counts them */
+    uint64_t id, id_end; /* where the value of its id is in the text, as it is spelled. Both 0 if it has none */
+} pybpe_origin;
 
 /* A divider gathers the documents of one or more texts. */
 typedef struct pybpe_divider pybpe_divider;
@@ -66,8 +75,11 @@ PYBPE_API int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const ui
    something is added. */
 PYBPE_API pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
 
-/* The number of records among the JSON lines that were divided, empty texts included, and the number of line
-   ends. */
+/* Where each of these documents came from; NULL unless the division has origins. Valid as long as they are. */
+PYBPE_API const pybpe_origin *pybpe_divider_origins(const pybpe_divider *d, size_t split);
+
+/* The number of records that were divided or added: JSON lines, and other lines, and documents that were separate, with
+   empty ones; documents between marks or blank lines, without. And the number of line ends in JSON lines. */
 PYBPE_API void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line_ends);
 
 /* Removes all documents, and keeps the memory. */

@@ -16,19 +16,23 @@ typedef struct split_part {
     size_t n, room;
     uint64_t *offsets; /* one more than there are documents */
     size_t count, offsets_room;
+    pybpe_origin *origins;
+    size_t origins_room;
 } split_part;
 
 struct pybpe_divider {
     pybpe_allocator mem;
     const pybpe_specials *marks;
-    uint8_t *key, *separator;
-    size_t key_n, separator_n;
+    uint8_t *key, *separator, *id; /* `id` is NULL if there is none */
+    size_t key_n, separator_n, id_n;
     split_part *parts;
     uint64_t *last; /* the last hash of each split */
     size_t splits;
     uint8_t *scratch; /* for the text and the cluster of a record without escapes */
     size_t scratch_room;
-    size_t records, line_ends; /* of JSON lines */
+    bool has_origins;
+    size_t records, line_ends; /* as pybpe_divider_records says */
+    bool counts_empty;         /* whether empty documents are records */
     int failed;                /* the code of an error since it was cleared, or PYBPE_OK. Then it is empty */
     crc_tables crc;
 };
@@ -59,6 +63,14 @@ static bool part_grow(const pybpe_divider *d, split_part *part, size_t n) {
         return false;
     }
     part->offsets = offsets;
+    if (d->has_origins) {
+        pybpe_origin *origins =
+            mem_reserve(&d->mem, part->origins, &part->origins_room, part->count + 1, sizeof *origins);
+        if (origins == NULL) {
+            return false;
+        }
+        part->origins = origins;
+    }
     return true;
 }
 
@@ -68,9 +80,12 @@ typedef struct found_document {
     size_t n;
     const uint8_t *name;
     size_t name_n;
+    uint64_t id, id_end; /* as in pybpe_origin */
 } found_document;
 
 static int document_add(pybpe_divider *d, found_document found, pybpe_error *err) {
+    const size_t record = d->records;
+    d->records += found.n > 0 || d->counts_empty;
     if (found.n == 0) {
         return PYBPE_OK;
     }
@@ -83,13 +98,17 @@ static int document_add(pybpe_divider *d, found_document found, pybpe_error *err
         memcpy(part->bytes + part->n + found.n, d->separator, d->separator_n);
     }
     part->n += found.n + d->separator_n;
+    if (d->has_origins) {
+        part->origins[part->count] = (pybpe_origin){record, found.id, found.id_end};
+    }
     part->offsets[0] = 0;
     part->offsets[++part->count] = part->n;
     return PYBPE_OK;
 }
 
 static int document_text_add(pybpe_divider *d, const uint8_t *begin, const uint8_t *end, pybpe_error *err) {
-    return document_add(d, (found_document){begin, (size_t)(end - begin), begin, (size_t)(end - begin)}, err);
+    const size_t n = (size_t)(end - begin);
+    return document_add(d, (found_document){.text = begin, .n = n, .name = begin, .name_n = n}, err);
 }
 
 static int lines_divide(pybpe_divider *d, const uint8_t *text, size_t n, pybpe_error *err) {
@@ -156,32 +175,47 @@ static const uint8_t *plain_string(const json_spelling *string, uint8_t *to, siz
     return to;
 }
 
-static int record_add(pybpe_divider *d, const json_record *found, bool *ok, pybpe_error *err) {
+/* Sets where the id of a record is in the text. Returns false if only a complete parser can find it: it may be a part
+   of an object. */
+static bool id_find(const pybpe_divider *d, const json_record *found, const uint8_t *text, found_document *document) {
+    for (size_t i = found->count; i > 0; i--) { /* if a name is repeated, the last one counts */
+        const record_field *field = &found->fields[i - 1];
+        if (field->name.n == d->id_n && memcmp(field->name.at, d->id, d->id_n) == 0) {
+            document->id = (uint64_t)(field->value - text);
+            document->id_end = (uint64_t)(field->end - text);
+            return true;
+        }
+    }
+    return memchr(d->id, '.', d->id_n) == NULL;
+}
+
+static int record_add(pybpe_divider *d, const json_record *found, const uint8_t *text, bool *ok, pybpe_error *err) {
     size_t need = found->text.n + found->cluster.n; /* both are in one line */
     uint8_t *scratch = mem_reserve(&d->mem, d->scratch, &d->scratch_room, need, 1);
     PYBPE_TRY(memory_check(scratch, "a record", need, err));
     d->scratch = scratch;
-    found_document document;
+    found_document document = {.id = 0};
     document.text = plain_string(&found->text, d->scratch, &document.n, ok);
     document.name = document.text;
     document.name_n = document.n;
     if (found->cluster.at != NULL) {
         document.name = plain_string(&found->cluster, d->scratch + found->text.n, &document.name_n, ok);
     }
+    *ok = *ok && (d->id == NULL || id_find(d, found, text, &document));
     return *ok ? document_add(d, document, err) : PYBPE_OK;
 }
 
 static int records_divide(pybpe_divider *d, const uint8_t *text, size_t n, pybpe_error *err) {
     json lines = {text, text + n};
+    record_field fields[RECORD_FIELDS];
     bool ok = pybpe_utf8_valid(text, n) == n;
     int code = PYBPE_OK;
     while (lines.at < lines.end && ok && code == PYBPE_OK) {
         const uint8_t *const line = lines.at;
-        json_record found = {.fields = NULL};
+        json_record found = {.fields = d->id != NULL ? fields : NULL};
         ok = record_read(&lines, d->key, d->key_n, &found);
         if (ok && !found.blank) {
-            code = record_add(d, &found, &ok, err);
-            d->records += 1;
+            code = record_add(d, &found, text, &ok, err);
         }
         lines.at = ok ? lines.at : line;
         d->line_ends += ok && lines.at[-1] == '\n'; /* only the last line may lack one */
@@ -232,6 +266,7 @@ int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t
         return error_set(err, PYBPE_ERR_VALUE, 0, "%d is not a kind of documents", kind);
     }
     int code = divider_begin(d, err);
+    d->counts_empty = kind == PYBPE_DOCUMENTS_LINE || kind == PYBPE_DOCUMENTS_RECORD;
     return code == PYBPE_OK && n > 0 ? divider_end(d, divide[kind](d, text, n, err)) : code;
 }
 
@@ -243,10 +278,9 @@ int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *of
     }
     PYBPE_TRY(divider_begin(d, err));
     int code = PYBPE_OK;
+    d->counts_empty = true;
     for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
-        if (offsets[i] < offsets[i + 1]) {
-            code = document_text_add(d, bytes + offsets[i], bytes + offsets[i + 1], err);
-        }
+        code = document_text_add(d, bytes + offsets[i], bytes + offsets[i + 1], err);
     }
     return divider_end(d, code);
 }
@@ -259,6 +293,10 @@ pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split) {
     return (pybpe_strings){.bytes = part->bytes, .offsets = part->offsets, .count = part->count};
 }
 
+const pybpe_origin *pybpe_divider_origins(const pybpe_divider *d, size_t split) {
+    return split < d->splits ? d->parts[split].origins : NULL;
+}
+
 void pybpe_divider_free(pybpe_divider *d) {
     if (d == NULL) {
         return;
@@ -267,11 +305,13 @@ void pybpe_divider_free(pybpe_divider *d) {
     for (size_t split = 0; d->parts != NULL && split < d->splits; split++) {
         mem_free(&mem, d->parts[split].bytes);
         mem_free(&mem, d->parts[split].offsets);
+        mem_free(&mem, d->parts[split].origins);
     }
     mem_free(&mem, d->parts);
     mem_free(&mem, d->last);
     mem_free(&mem, d->key);
     mem_free(&mem, d->separator);
+    mem_free(&mem, d->id);
     mem_free(&mem, d->scratch);
     mem_free(&mem, d);
 }
@@ -291,6 +331,7 @@ int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybp
     }
     PYBPE_TRY(array_check(how->key, how->key_n, "the bytes of the key", err));
     PYBPE_TRY(array_check(how->separator, how->separator_n, "the bytes of the separator", err));
+    PYBPE_TRY(array_check(how->id, how->id_n, "the bytes of the key of ids", err));
     PYBPE_TRY(array_check(how->last, how->splits, "the last hashes of splits", err));
     pybpe_divider *d = mem_alloc_zeroed(mem, 1, sizeof *d);
     PYBPE_TRY(memory_check(d, "a divider", sizeof *d, err));
@@ -299,10 +340,13 @@ int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybp
     d->splits = how->splits;
     d->key_n = how->key_n;
     d->separator_n = how->separator_n;
+    d->id_n = how->id_n;
+    d->has_origins = how->has_origins != 0;
     d->parts = mem_alloc_zeroed(mem, how->splits, sizeof *d->parts);
     d->last = mem_alloc_array(mem, how->splits, sizeof *d->last);
     if (d->parts == NULL || d->last == NULL || !bytes_copy(mem, &d->key, how->key, how->key_n) ||
-        !bytes_copy(mem, &d->separator, how->separator, how->separator_n)) {
+        !bytes_copy(mem, &d->separator, how->separator, how->separator_n) ||
+        (how->id != NULL && !bytes_copy(mem, &d->id, how->id, how->id_n))) {
         pybpe_divider_free(d);
         return error_set_memory(err, "a divider", how->splits);
     }

@@ -37,18 +37,24 @@ DOCUMENTS: dict[str, int] = {
 class Divider:
     """Divides pieces into documents, and these among splits. Only one thread may use it at a time. `separator` is
     written after every document, `marks` match the separators of documents of the kind "special", `key` is the key of
-    the text in a record, and `last` has the last hash of every split: see pybpe_division in pybpe_corpus.h."""
+    the text in a record, and `last` has the last hash of every split: see pybpe_division in pybpe_corpus.h. `ids` is
+    the key of the ids of records, "" if they have none, or None if nobody asks for origins."""
 
-    def __init__(self, separator: bytes, marks: Specials | None, key: str, last: Sequence[int]) -> None:
+    def __init__(
+        self, separator: bytes, marks: Specials | None, key: str, last: Sequence[int], ids: str | None = None
+    ) -> None:
         self._keep = marks
         self.splits, self._separator = len(last), separator
         self._err = ffi.new("pybpe_error *")
-        name, hashes = key.encode(), array("Q", last)
+        name, hashes, id_key = key.encode(), array("Q", last), (ids or "").encode()
         how = ffi.new("pybpe_division *")
         how.marks = marks.c if marks is not None else ffi.NULL
         how.key, how.key_n = ffi.from_buffer("uint8_t[]", name), len(name)
         how.separator, how.separator_n = ffi.from_buffer("uint8_t[]", separator), len(separator)
         how.last, how.splits = ffi.from_buffer("uint64_t[]", hashes), len(last)
+        how.has_origins = ids is not None
+        if id_key:
+            how.id, how.id_n = ffi.from_buffer("uint8_t[]", id_key), len(id_key)
         self.c = make_handle("pybpe_divider", lib.pybpe_divider_new, lib.pybpe_divider_free, how, ffi.NULL)
 
     def clear(self) -> None:
@@ -74,7 +80,8 @@ class Divider:
             raise_error(self._err)
 
     def records(self) -> tuple[int, int]:
-        """Returns the number of records and of line ends in the JSON lines that were divided."""
+        """Returns the number of records, and of line ends in JSON lines: see pybpe_divider_records in
+        pybpe_corpus.h."""
         found = new_uncleared("size_t[2]")
         lib.pybpe_divider_records(self.c, found, found + 1)
         return found[0], found[1]
@@ -82,6 +89,13 @@ class Divider:
     def documents(self, split: int) -> Any:
         """Returns the documents of a split as a pybpe_strings, valid until the next call."""
         return lib.pybpe_divider_documents(self.c, split)
+
+    def origins(self, split: int) -> array[int]:
+        """Returns three numbers for each document of a split: see pybpe_origin in pybpe_corpus.h."""
+        count, found = self.documents(split).count, array("Q")
+        if count:
+            found.frombytes(ffi.buffer(lib.pybpe_divider_origins(self.c, split), 24 * count))
+        return found
 
     def texts(self, split: int) -> Strings:
         """Returns a copy of the documents of a split, with a separator after every one."""

@@ -167,7 +167,7 @@ def add_mix(command: Command) -> None:
         default=1024,
     )
     with command.group("writing"):
-        command.options(OutputOptions)
+        command.options(OutputOptions, without=["provenance", "id_key"])
     command.runtime("memory_limit")
     command.progress()
     command.runs(_run_mix)

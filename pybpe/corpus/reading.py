@@ -102,7 +102,7 @@ def _documents(
         lines = [json_line(line, {key: text.decode()}, without) for text, line in pairs]
         return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines), None
     if not isinstance(data, memoryview) and data.fields:
-        rows = [(text.decode("utf-8", "replace"), fields) for text, fields in data.records()]
+        rows = [(text.decode("utf-8", "replace"), fields) for _, text, fields in data.records()]
         kept = [bool(fields) for _, fields in rows] if kinds.where is not None else None
         for text, fields in rows:
             if fields:

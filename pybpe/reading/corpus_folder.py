@@ -32,7 +32,9 @@ _TOKENIZER_FILES = frozenset(
     ("tokenizer.json", "tokenizer.bin", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
     + ("vocab.json", "merges.txt", "chat_template.jinja", "meta.pkl")
 )
-TOKEN_FILE = re.compile(r"(?:.*_)?(?:train|val|test)(?:_\d+)?\.(?:bin|npy|idx|parquet|tar|mask|document_offsets\.npy)")
+TOKEN_FILE = re.compile(
+    r"(?:.*_)?(?:train|val|test)(?:_\d+)?\.(?:bin|npy|idx|parquet|tar|mask|document_offsets\.npy|provenance)"
+)
 _STATE, _INFO, _DICT = "state.json", "dataset_info.json", "dataset_dict.json"  # of Hugging Face's datasets
 _UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp")
 _OF_DESKTOPS = ("thumbs.db", "desktop.ini")  # which Windows writes into folders that somebody looks at

@@ -75,6 +75,7 @@ class Kinds:
         mark: the tokenizer's end of text, or None if it has none.
         columns: the columns of rows that are read besides the text, None for all.
         where: which records are selected (see corpus/steps.py), None for all.
+        ids: the key of the ids of records, if their origins are wanted, "" for origins without ids, None for neither.
     """
 
     def __init__(
@@ -83,8 +84,11 @@ class Kinds:
         mark: str | None = None,
         columns: Collection[str] | None = (CLUSTER,),
         where: Any = None,
+        ids: str | None = None,
     ) -> None:
-        self.read, self.mark, self.columns, self.where = read, mark, columns, where
+        self.read, self.mark, self.columns, self.where, self.ids = read, mark, columns, where, ids
+        if ids and columns is not None:
+            self.columns = (*columns, ids, ids.partition(".")[0])
         if read.documents == "special" and mark is None:
             raise ArgumentError(
                 f"{param(documents='special')}: the tokenizer has no end of text to separate documents: {name_it()}"
@@ -260,6 +264,26 @@ def field_path(fields: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     inner = fields.get(first)
     path = field_path(inner, rest) if rest and isinstance(inner, Mapping) else None
     return None if path is None else (first, *path)
+
+
+def id_of(record: Mapping[str, Any], key: str) -> str | None:
+    """Returns the id of a record as a text: a string as it is, anything else as JSON. None if it has none."""
+    path = field_path(record, key)
+    return None if path is None else _id_text(reduce(lambda value, name: value[name], path, record))
+
+
+def spelled_id(value: bytes) -> str | None:
+    """Returns what `id_of` does for a value as its record spells it, b"" for none."""
+    try:
+        return _id_text(json.loads(value)) if value else None
+    except ValueError:  # an integer of too many digits
+        return value.decode()
+
+
+def _id_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value if value is None or is_unicode(value) else json.dumps(value)
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else json.dumps(value, default=str)
 
 
 def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str]:

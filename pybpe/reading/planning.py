@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import chain, groupby, repeat
 from operator import attrgetter
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
 from .._lazy import cached_property
@@ -25,7 +25,7 @@ from ..errors import Error
 from ..support.parallel import map_ordered
 from ..support.progress import About
 from .charset import are_utf8, doubt_of
-from .documents import CLUSTER, RECORDS, Kinds, RecordNotes, mark_matcher, records
+from .documents import CLUSTER, RECORDS, Kinds, RecordNotes, id_of, mark_matcher, records, spelled_id
 from .files import Corpus, SmallFiles
 from .input_file import InputFile
 from .inputs import ReadOptions
@@ -423,13 +423,15 @@ def _small_pieces(files: SmallFiles, planned: Range, kinds: Kinds) -> Iterator[P
         for file, start, end in zip(files, offsets, offsets[1:]):
             yield _piece(planned, file, kinds, 0, data[start:end], ends=True)
     else:
-        texts = Texts([(data, memoryview(offsets))])
+        texts = Texts([(data, memoryview(offsets))], paths=files.paths)
         yield _piece(planned, first, kinds, 0, data)._replace(data=texts, divided=True, ends_document=True)
 
 
 def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
     select = None if kinds.where is None else kinds.where.of_batch
     rows, kind = open_rows(file, kinds.read.text_key, kinds.columns, select), kinds.kind(file)
+    if kinds.ids:
+        rows.check_ids(kinds.ids)
     joined = list[Range]()
     for each in ranges:  # row groups may be small
         if joined and (joined[-1].end, joined[-1].split) == (each.start, each.split):
@@ -480,12 +482,12 @@ def lent_divider(kinds: Kinds, separator: bytes, splits: Sequence[float]) -> Ite
         splits: the shares of the splits. With one, documents are not hashed.
     """
     mark, key = kinds.mark, kinds.read.text_key
-    free = _free_dividers(separator, mark, key, splits)
+    free = _free_dividers(separator, mark, key, splits, kinds.ids)
     try:
         divider = free.pop()
     except IndexError:
         marks = mark_matcher(mark) if mark is not None else None
-        divider = _binding.Divider(separator, marks, key, last_hashes(splits))
+        divider = _binding.Divider(separator, marks, key, last_hashes(splits), kinds.ids)
     divider.clear()
     try:
         yield divider
@@ -502,7 +504,7 @@ def _free_dividers(*how: object) -> list[_binding.Divider]:
 def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
     """Adds the documents of a divided piece to a divider. Returns False if Python must read the piece instead."""
     if not isinstance(piece.data, memoryview):
-        if piece.data.fields and divider.splits > 1:
+        if divider.splits > 1 and piece.data.fields and CLUSTER in piece.data.fields[0]:
             return False
         for data, offsets in piece.data.parts:
             divider.add(data, offsets)
@@ -510,35 +512,60 @@ def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
     kind = piece.kind
     if kind == "file":
         divider.add(piece.data, array("Q", (0, len(piece.data))))
-        return True
-    if not divider.divide(kind, piece.data):
+    elif not divider.divide(kind, piece.data):
         return False
     if kind == "jsonl":
         piece.notes.end = piece.notes.start + len(piece.data)
-        piece.notes.records, piece.notes.lines = divider.records()
+    piece.notes.records, piece.notes.lines = divider.records()
     return True
 
 
-def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
-    """Yields the documents of a divided piece by split, each split's in piece order. This is slow. It also reads what
-    `add_documents` does not. Raises FormatError if a line is not a record."""
+Origins = tuple[Sequence[int], Sequence["str | None"]]
+"""Where documents came from: which records of their piece they are, from 0, and the ids of these if the kinds have a
+key of ids. Both are empty if nobody asks."""
+
+
+def origins_of(divider: _binding.Divider, piece: Piece, split: int, kinds: Kinds) -> Origins:
+    """Returns the origins of the documents of a split."""
+    if kinds.ids is None:
+        return (), ()
+    numbers = divider.origins(split)
+    rows, data = numbers[::3], piece.data
+    if not kinds.ids:
+        return rows, ()
+    if isinstance(data, memoryview):
+        values = (bytes(data[begin:end]) for begin, end in zip(numbers[1::3], numbers[2::3]))
+        return rows, [spelled_id(value) for value in values]
+    return rows, [id_of(data.fields[row], kinds.ids) if data.fields else None for row in rows]
+
+
+def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes], Origins]]:
+    """Yields the documents of a divided piece by split, each split's in piece order, with their origins. This is slow.
+    It also reads what `add_documents` does not. Raises FormatError if a line is not a record."""
     key, shares = kinds.read.text_key, shares_of(piece, splits)
     with lent_divider(kinds, b"", shares) as divider:
         if add_documents(divider, piece):
             found = [divider.texts(place).list() for place in range(len(shares))]
+            origins: list[Any] = [origins_of(divider, piece, place, kinds) for place in range(len(shares))]
         else:
-            found = [[] for _ in shares]
-            pairs: Iterable[tuple[bytes, Mapping[str, object]]]
+            found, wanted = [[] for _ in shares], kinds.ids is not None
+            origins = [(list[int](), list[str | None]()) for _ in shares]
+            triples: Iterable[tuple[int, bytes, Mapping[str, object]]]
             if isinstance(piece.data, memoryview):
-                pairs = ((utf8(record[key]), record) for record, _ in records(piece.data, key, piece.notes))
+                some = records(piece.data, key, piece.notes)
+                triples = ((piece.notes.records - 1, utf8(record[key]), record) for record, _ in some)
             else:
-                pairs = piece.data.records()
-            for document, record in pairs:
+                triples = piece.data.records()
+            for row, document, record in triples:
                 if document:
                     cluster = record.get(CLUSTER)
-                    name = utf8(cluster) if isinstance(cluster, str) else document
-                    found[hash_split(name, shares)].append(document)
-    yield from ((place if piece.split is None else piece.split, some) for place, some in enumerate(found) if some)
+                    place = hash_split(utf8(cluster) if isinstance(cluster, str) else document, shares)
+                    found[place].append(document)
+                    origins[place][0].extend([row] * wanted)
+                    origins[place][1].extend([id_of(record, kinds.ids)] if kinds.ids else ())
+    for place, documents in enumerate(found):
+        if documents:
+            yield place if piece.split is None else piece.split, documents, origins[place]
 
 
 def shares_of(piece: Piece, splits: Sequence[float]) -> Sequence[float]:

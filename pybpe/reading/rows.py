@@ -40,20 +40,25 @@ class Texts:
         parts: the texts.
         fields: the values of other columns for every text, in the order of the columns, where the text is None. Empty
             for a row that is not selected, and empty as a whole if no other columns were read.
+        paths: the file of each text, if these are small files.
     """
 
-    def __init__(self, parts: Sequence[_Part], fields: Sequence[dict[str, Any]] = ()) -> None:
-        self.parts, self.fields = parts, fields
+    def __init__(
+        self, parts: Sequence[_Part], fields: Sequence[dict[str, Any]] = (), paths: Sequence[str] = ()
+    ) -> None:
+        self.parts, self.fields, self.paths = parts, fields, paths
 
     def __iter__(self) -> Iterator[bytes]:
         """Yields the texts that are not empty."""
         for data, offsets in self.parts:
             yield from (bytes(data[start:end]) for start, end in pairwise(offsets) if end > start)
 
-    def records(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
-        """Yields the texts that are not empty, with their fields."""
+    def records(self) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+        """Yields the numbers of the texts that are not empty, the texts, and their fields."""
         texts = (data[start:end] for data, offsets in self.parts for start, end in pairwise(offsets))
-        yield from ((bytes(text), fields) for text, fields in zip(texts, self.fields) if len(text))
+        for number, (text, fields) in enumerate(zip(texts, self.fields)):
+            if len(text):
+                yield number, bytes(text), fields
 
     @property
     def size(self) -> int:
@@ -86,6 +91,7 @@ class RowFile:
         self._select = select
         self._names: list[str] = []  # of the columns to read, if these are not only the texts
         self._place: tuple[str, ...] = (text_key,)  # the names that lead to the texts, from the column's on
+        self._types: dict[str, Any] = {}  # of the columns, by name
 
     @property
     def rows(self) -> int:
@@ -205,7 +211,7 @@ class RowFile:
     def _check_schema(self, schema: Any) -> None:
         """Raises FormatError unless an Arrow schema has one column of text with this key."""
         path, key, names = self._path, self._key, schema.names
-        types = _types_in(schema)
+        self._types = types = _types_in(schema)
         if (place := field_path(types, key)) is None:
             some = ", ".join(names)
             remedy = f"set {param('text_key')} to one of {some}" if can_pass("text_key") else f"its columns are {some}"
@@ -221,6 +227,12 @@ class RowFile:
             kind = kind.removeprefix("dictionary<values=").partition(",")[0]
         if kind.removeprefix("large_").removesuffix("_view") not in ("string", "binary"):
             raise FormatError(f"{path}: the column {key!r} holds {kind}, expected string")
+
+    def check_ids(self, key: str) -> None:
+        """Raises FormatError unless there is a column with this key of ids."""
+        if field_path(self._types, key) is None:
+            some = ", ".join(self._types)
+            raise FormatError(f"{self._path}: no column {key!r}: set {param('id_key')} to one of {some}")
 
     def _checked(self, function: Callable[..., Result], *args: Any) -> Result:
         """Returns function(*args). Turns the errors of pyarrow into ours."""

@@ -53,6 +53,8 @@ def binarize(
     on_error: str = "stop",
     name: str | None = None,
     document_offsets: bool = False,
+    provenance: bool = False,
+    id_key: str | None = None,
     workers: int | None = None,
     executor: futures.Executor | None = None,
     task_timeout: float | None = None,
@@ -118,6 +120,10 @@ def binarize(
         name: NAME of the files. None uses the first input's name without its extension.
         document_offsets: True also writes, for "raw" and "npy", the file SPLIT.document_offsets.npy (for "npy", NAME_
             before it). Document i of the split is its tokens offsets[i] .. offsets[i + 1], with its end of text.
+        provenance: True also writes a parquet file NAME.provenance for each token file NAME.bin. It has a row for each
+            document, or part of one, in the file, with the columns first_token, tokens, file (as you name it) and row
+            (the record in that file, from 0): see docs/token-files.md. It needs pyarrow.
+        id_key: the field of a JSON record, or the column, that has an id. With `provenance`, it is the column "id".
         workers: the number of threads. None uses all CPUs. With an executor, pass the number of its workers. None
             submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
@@ -141,7 +147,9 @@ def binarize(
         MissingExtraError: parquet or Arrow without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name, document_offsets)
+    output = OutputOptions(
+        format, eot, dtype, shard_tokens, min_shard_tokens, name, document_offsets, provenance, id_key
+    )
     output.check_used()
     tok = output.marked(tok)
     options = DatasetOptions(
@@ -149,17 +157,17 @@ def binarize(
         SplitOptions(splits, split_by, val_documents),
         output,
     )
-    options, kinds = options.for_tokenizer(tok), Kinds(options.read, tok.model.eot)
+    options, kinds = options.for_tokenizer(tok), Kinds(options.read, tok.model.eot, ids=output.ids)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
     given, folder = given_inputs(inputs), _binding.path_text(out)
     with only_writer(folder):
         finish_publishing(folder)
-        staged = stage(given, folder, options.read, [folder])
+        staged = stage(given, folder, options.read, [folder], kinds.columns)
         layout = Layout(tok, options.output, folder, name or name_of(inputs, given, staged), staged.names)
         options = options.decided(staged.files, kinds, folder)
         known = known_of(options, described(tok), staged, call_of(_settings_fingerprint(layout, options), staged))
         made = made_before(folder, known, force, staged.files)
-        return made or write_dataset(layout, options, kinds, staged, run, known)
+        return made or write_dataset(layout, options, staged, run, known)
 
 
 def encode_files(
@@ -218,7 +226,7 @@ def encode_files(
         staged = stage(given, folder, options.read, [path])
         layout = Layout(tok, options.output, folder, "array", staged.names)
         known = known_of(options, described(tok), staged)
-        manifest = write_dataset(layout, options, Kinds(options.read, tok.model.eot), staged, run, known)
+        manifest = write_dataset(layout, options, staged, run, known)
         (record,) = manifest.shards["train"]
         give_name(os.path.join(folder, record.file), path)
         for name in os.listdir(folder):
@@ -234,7 +242,6 @@ def encode_files(
 def write_dataset(
     layout: Layout,
     options: DatasetOptions,
-    kinds: Kinds,
     staged: Staged,
     run: RunOptions,
     known: Manifest,
@@ -243,10 +250,11 @@ def write_dataset(
     """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
     `with_tokenizer` is as in write_token_files."""
     tok, splits = layout.tok, options.split.splits
+    kinds = Kinds(options.read, tok.model.eot, ids=options.output.ids)
     check_mark(kinds, tok.special_tokens, tok.model.matching, staged.files)
     plan = planning.Plan(staged.files, kinds, options.split, tok._encoder.cutting)
     encoder = TaskEncoder(tok, kinds, splits, layout.marks)
-    read = (options.read.documents, options.read.text_key, options.read.encoding)
+    read = (options.read.documents, options.read.text_key, options.read.encoding, kinds.ids)
     is_far = run.executor is not None or any(file.remote is not None for file in staged.files.singles)
     job = Job(
         hashed(described(tok), read, options.split, layout.marks, planning.TASK_BYTES),

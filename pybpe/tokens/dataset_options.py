@@ -16,6 +16,7 @@ from ..model import named_special, refuse_dropout
 from ..reading.documents import Kinds, name_it
 from ..reading.files import Corpus
 from ..reading.inputs import ReadOptions
+from ..reading.rows import pyarrow_parquet
 from ..reading.splits import SplitOptions
 from ..support.output_files import FOLDER
 from ..tokenizer import Tokenizer
@@ -41,6 +42,8 @@ class OutputOptions:
         min_shard_tokens: the minimum. None uses the format's minimum.
         name: the files' name prefix. None uses the first input's name.
         document_offsets: whether a file per split says where documents begin.
+        provenance: whether a file per token file says where its documents came from.
+        id_key: the key of the ids of records in it.
 
     Raises:
         ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
@@ -64,6 +67,12 @@ class OutputOptions:
         False,
         "for raw and npy, also write SPLIT.document_offsets.npy, whose number i is the token where document i begins",
     )
+    provenance: bool = option(
+        False,
+        "also write, for each token file, NAME.provenance (parquet): the input and the record in it that each document"
+        " came from",
+    )
+    id_key: str | None = option(None, "the key of an id in records, or its column, for --provenance", "KEY")
 
     EOT_MODES: ClassVar[Sequence[str]] = EOT_MODES
     HASHED: ClassVar[bool] = True
@@ -75,6 +84,8 @@ class OutputOptions:
         one_of("format", self.format, FLAT)
         instance("eot", self.eot, (str, type(None)), "a str")
         instance("document_offsets", self.document_offsets, bool, "True or False")
+        instance("provenance", self.provenance, bool, "True or False")
+        instance("id_key", self.id_key, (str, type(None)), "a str")
         one_of("dtype", self.dtype, ("auto", "uint16", "uint32"))
         least = whole_number("min_shard_tokens", self.least_tokens, 0)
         most = whole_number("shard_tokens", self.shard_tokens, 1)
@@ -82,6 +93,10 @@ class OutputOptions:
             object.__setattr__(self, name, value)
         check_name(self.name or "")
         self.form.check_packages()  # fails now, not after an hour of encoding
+        if self.provenance:
+            pyarrow_parquet(param(provenance=True))
+        elif self.id_key is not None:
+            refuse_unused("id_key", self.id_key, f"only {param(provenance=True)} has ids")
 
     def check_used(self) -> None:
         """Raises ArgumentError if the caller gives an option, another value than the default, that has no effect."""
@@ -113,6 +128,11 @@ class OutputOptions:
             return None
         place, _, token = self.eot.partition(":")
         return token if place in _PLACES else self.eot
+
+    @property
+    def ids(self) -> str | None:
+        """What is wanted of the origins of documents, as in Kinds."""
+        return self.id_key or "" if self.provenance else None
 
     def marked(self, tok: Tokenizer) -> Tokenizer:
         """Returns the tokenizer with the mark as its end of text. Raises ArgumentError if it is no special token."""
@@ -169,6 +189,8 @@ class OutputOptions:
             "shard_tokens": self.shard_tokens,
             "min_shard_tokens": self.least_tokens,
             **({"document_offsets": True} if self.document_offsets else {}),
+            **({"provenance": True} if self.provenance else {}),
+            **({"id_key": self.id_key} if self.id_key else {}),
         }
 
 

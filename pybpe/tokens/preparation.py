@@ -45,6 +45,8 @@ def prepare(
     val_documents: int | None = None,
     name: str | None = None,
     document_offsets: bool = False,
+    provenance: bool = False,
+    id_key: str | None = None,
     pattern: PatternLike | None = None,
     digits: Digits = None,
     normalizer: str | None = None,
@@ -106,22 +108,21 @@ def prepare_dataset(
 ) -> tuple[Tokenizer, Manifest]:
     """Does the work of `prepare`. If the folder has its result, returns that."""
     given = given_inputs(inputs)
-    planned = TrainInput(counts={}, read=options.read).plan(training)  # refuses now what merging would refuse
-    counting = planned.count
+    counting = TrainInput(counts={}, read=options.read).plan(training).count  # refuses now what merging would refuse
     mark = end_of_text_of(counting.specials, training.end_of_text)
     options.output.for_vocabulary(training.vocab_size, mark)  # refuses now, not after training
     kinds = Kinds(options.read, mark)
     with only_writer(folder):
         finish_publishing(folder)
-        staged = stage(given, folder, options.read, [folder])
+        columns = Kinds(options.read, mark, ids=options.output.ids).columns
+        staged = stage(given, folder, options.read, [folder], columns)
         check_mark(kinds, counting.specials, counting.matching, staged.files)
         options = options.decided(staged.files, kinds, folder)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
         settings = (training, counting.pattern.regex, (kinds.read, kinds.mark, counting), options.split)
         name = options.output.name or name_of(inputs, given, staged)
         call, form = call_of((settings, options, name), staged), counting.pattern.regex
-        wanted = {"vocab_size": training.vocab_size, "special_tokens": training.specials, "end_of_text": mark}
-        wanted |= {"pattern": form, "normalizer": counting.normalizer, **planned.recorded}
+        wanted = {"n_vocab": training.vocab_size, "pattern": form, "normalizer": counting.normalizer}
         made = made_before(folder, known_of(options, wanted, staged, call), force, staged.files)
         if made is not None:
             return Tokenizer.from_file(os.path.join(folder, TOKENIZER_NAMES[0])), made
@@ -130,4 +131,4 @@ def prepare_dataset(
         options = options.for_tokenizer(tok)
         layout = Layout(tok, options.output, folder, name, staged.names)
         known = known_of(options, described(tok), staged, call)
-        return tok, write_dataset(layout, options, kinds, staged, run, known, with_tokenizer=True)
+        return tok, write_dataset(layout, options, staged, run, known, with_tokenizer=True)

@@ -58,6 +58,7 @@ from .dataset_options import ArrayOptions, Layout
 from .finished import TOKENIZER_NAMES, publish, replaced_files
 from .formats import write_offsets
 from .manifest import FINISHED, Manifest, Records, ShardRecord, record_file
+from .provenance import documents_of, write_provenance
 from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length
 
 if TYPE_CHECKING:
@@ -232,6 +233,9 @@ class _Run:
                 documents, tokens = (sum(getattr(shard, of) for shard in some) for of in ("documents", "tokens"))
                 path = os.path.join(folder, others[-1])
                 write_offsets(path, starts_of(layout, split, self._paths), documents, tokens)
+            if layout.output.provenance:
+                origins = documents_of(layout, split, self._paths)
+                others += write_provenance(folder, some, origins, layout.output.id_key is not None)
         for name in TOKENIZER_NAMES if with_tokenizer else ():
             layout.tok.save(os.path.join(folder, name))
             others.append(name)

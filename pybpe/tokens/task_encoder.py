@@ -15,6 +15,7 @@ reads the results in order knows, and changes at most one token, the first of a 
 
 from __future__ import annotations
 
+import json
 import string
 import sys
 import zlib
@@ -25,14 +26,26 @@ from itertools import accumulate, chain, groupby, pairwise
 from typing import Any, NamedTuple
 
 from .. import _binding
+from .._lazy import numpy
 from ..arguments import Text
+from ..errors import FormatError
 from ..model import END_OF_TEXT, PLAIN
 from ..reading.charset import Doubts
 from ..reading.documents import RECORDS, Kinds, RecordNotes, overlaps
 from ..reading.files import SmallFiles
 from ..reading.input_file import InputFile
 from ..reading.pieces import PIECE_BYTES
-from ..reading.planning import Piece, Task, add_documents, divide, lent_divider, pieces_of, shares_of
+from ..reading.planning import (
+    Origins,
+    Piece,
+    Task,
+    add_documents,
+    divide,
+    lent_divider,
+    origins_of,
+    pieces_of,
+    shares_of,
+)
 from ..reading.rows import Texts
 from ..reading.splits import SPLIT_NAMES
 from ..support.parallel import map_ordered
@@ -68,6 +81,13 @@ class Segment(NamedTuple):
     marks: int  # the number of marks in `ids`
     text_bytes: int  # the size of the encoded text, without marks
     ends_document: bool  # whether a document ends with it
+    # If wanted, of each document in it, also of a first one that began before it. They count what Encoded.reads has.
+    origins: Origins = ((), ())
+
+
+Read = tuple[str, int, bool, bool]
+"""Records that were read: the file, how many there are, and whether the first one began before them and the last one
+ends after them, as in parts of a text that is cut between words."""
 
 
 class Encoded(NamedTuple):
@@ -79,6 +99,7 @@ class Encoded(NamedTuple):
     doubt: str | None = None  # what to say about a file that is not UTF-8 (see charset.py)
     notes: Sequence[RecordNotes] = ()  # the records of the pieces, in order
     sums: Sequence[int] = ()  # checksums of the text that was read, if the task reads a part of a file
+    reads: Sequence[Read] = ()  # if the origins of documents are wanted
 
 
 class TaskEncoder(NamedTuple):
@@ -133,7 +154,11 @@ class TaskEncoder(NamedTuple):
         if not piece.divided:
             assert piece.split is not None and isinstance(piece.data, memoryview)
             ids = self._ids(piece.data, "all")
-            return [self._segment(piece, piece.split, ids, len(piece.data))]
+            segment = self._segment(piece, piece.split, ids, len(piece.data))
+            if self.kinds.ids is not None:
+                count = range(len(text_starts(ids, self.tok.eot_token)))
+                segment = segment._replace(origins=([0] * len(count) if piece.kind == "file" else count, ()))
+            return [segment]
         mark, records, joins = self.tok.model.eot, piece.kind in RECORDS, self.marks.mode != KEEP
         if mark is not None and joins and not (self.tok.model.matching and self._mark_matters):
             others: Iterable[str] = [mark] if records else self.tok.special_tokens
@@ -151,9 +176,12 @@ class TaskEncoder(NamedTuple):
         found, mark, joins = list[Segment](), self.tok.eot_token, self.marks.mode != KEEP
         encoder, typecode = self.tok._encoder, TYPECODES[self.marks.dtype]
         specials = encoder.allowed((), () if piece.kind in RECORDS else "all")
-        for split, documents in divide(piece, self.kinds, self.splits):
+        for split, documents, origins in divide(piece, self.kinds, self.splits):
             ids, ends = encoder.compact_batch(documents, specials, typecode)
-            parts = zip((ids[start:end] for start, end in pairwise([0, *ends])), map(len, documents))
+            parts = list(zip((ids[start:end] for start, end in pairwise([0, *ends])), map(len, documents)))
+            each: list[Origins] = [((), ())] * len(parts)
+            if self.kinds.ids is not None:
+                each = [_repeated(part, mark, *origins, number) for number, (part, _) in enumerate(parts)]
             if joins and mark is not None:
                 joined, size = array(typecode), 0
                 for number, (part, length) in enumerate(parts):
@@ -162,18 +190,21 @@ class TaskEncoder(NamedTuple):
                         size += self._mark_bytes
                     joined += part
                     size += length
-                found.append(self._segment(piece, split, joined, size))
+                rows, keys = (list(chain.from_iterable(some)) for some in zip(*each))
+                found.append(self._segment(piece, split, joined, size)._replace(origins=(rows, keys)))
             elif self.tok.model.changes_text or (mark is not None and _binding.count_id(ids, mark)):
-                found += [self._segment(piece, split, part, length) for part, length in parts]
+                some = [self._segment(piece, split, part, length) for part, length in parts]
+                found += [segment._replace(origins=more) for segment, more in zip(some, each)]
             else:
-                found += [Segment(split, part, 0, length, True) for part, length in parts]
+                found += [Segment(split, part, 0, length, True, more) for (part, length), more in zip(parts, each)]
         return found
 
     def _joined_segments(
         self, divider: _binding.Divider, piece: Piece, allowed: AllowedSpecial
     ) -> list[Segment] | None:
         """Returns the segments of a piece whose documents a divider has, encoded with one call per split, or None if
-        one of its records contains the mark's text, which is not a mark there."""
+        one of its records contains the mark's text, which is not a mark there, or one of its texts, if their origins
+        are wanted."""
         found = []
         for place in range(divider.splits):
             text, documents = divider.joined(place)
@@ -181,9 +212,9 @@ class TaskEncoder(NamedTuple):
                 continue
             ids = self._ids(text, allowed)
             segment = self._segment(piece, place if piece.split is None else piece.split, ids, len(text))
-            if allowed != "all" and segment.marks != documents - 1:
+            if segment.marks != documents - 1 and (allowed != "all" or self.kinds.ids is not None):
                 return None
-            found.append(segment)
+            found.append(segment._replace(origins=origins_of(divider, piece, place, self.kinds)))
         return found
 
     def _ids(self, text: Text, allowed: AllowedSpecial) -> array[int]:
@@ -213,19 +244,62 @@ class TaskEncoder(NamedTuple):
         return len((self.tok.model.eot or END_OF_TEXT).encode())
 
 
-def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> list[Segment]:
-    """Returns the segments of pieces, in order. Small texts, as of compressed files, become one piece, because a call
-    to C per text would take longer than the encoding."""
+def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> tuple[list[Segment], list[Read]]:
+    """Returns the segments of pieces, in order, and the records in them if origins are wanted. Small texts, as of
+    compressed files, become one piece, because a call to C per text would take longer than the encoding."""
     mark = None if (eot := encoder.tok.model.eot) is None else eot.encode()
-    found = list[Segment]()
+    found, reads, records = list[Segment](), list[Read](), 0
     for split, some in groupby(pieces, partial(_split_if_small, mark)):
         if split != _ALONE:
             small = list(some)
             ends = array("Q", accumulate((len(piece.text) for piece in small), initial=0))
-            texts = Texts([(memoryview(b"".join(piece.text for piece in small)), memoryview(ends))])
+            texts = Texts(
+                [(memoryview(b"".join(piece.text for piece in small)), memoryview(ends))],
+                paths=[piece.path for piece in small],
+            )
             some = iter([small[0]._replace(data=texts, divided=True)])
-        found += chain.from_iterable(map(encoder.segments, some))
-    return found
+        for piece in some:
+            segments = encoder.segments(piece)
+            if encoder.kinds.ids is not None:
+                segments = [
+                    segment._replace(origins=([records + row for row in segment.origins[0]], segment.origins[1]))
+                    for segment in segments
+                ]
+                reads += (more := _reads_of(piece, segments, encoder.tok.eot_token))
+                records += sum(read[1] for read in more)
+            found += segments
+    return found, reads
+
+
+def _reads_of(piece: Piece, segments: Sequence[Segment], mark: int | None) -> list[Read]:
+    """Returns the records of a piece, whose segments are given."""
+    if not isinstance(piece.data, memoryview) and piece.data.paths:
+        return [(path, 1, False, False) for path in piece.data.paths]
+    if piece.divided:
+        return [(piece.path, piece.notes.records, False, False)]
+    ((_, ids, *_),) = segments
+    if not ids:
+        return []
+    if piece.kind == "file":
+        return [(piece.path, 1, True, True)]
+    return [(piece.path, len(segments[0].origins[0]), ids[0] != mark, ids[-1] != mark)]
+
+
+def text_starts(ids: array[int], mark: int | None) -> Sequence[int]:
+    """Returns where ids of texts begin: at the start, and after marks."""
+    if mark is None or not _binding.count_id(ids, mark):
+        return range(min(1, len(ids)))
+    is_text = numpy.frombuffer(ids, ids.typecode) != mark
+    is_text[1:] &= ~is_text[:-1]
+    return numpy.flatnonzero(is_text).tolist()  # type: ignore[no-any-return]
+
+
+def _repeated(
+    ids: array[int], mark: int | None, rows: Sequence[int], keys: Sequence[str | None], number: int
+) -> Origins:
+    """Returns the origins of a document that was encoded. If its text has marks, it is several."""
+    count = len(text_starts(ids, mark))
+    return [rows[number]] * count, [keys[number]] * count if keys else ()
 
 
 def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
@@ -239,13 +313,13 @@ def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
 def _encoded_group(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], bool, bool]) -> Encoded:
     some, is_summed, ends_task = item
     sums = [_sum(piece) for piece in some] if is_summed else []
-    segments = segments_of(encoder, some)  # which also notes the records
+    segments, reads = segments_of(encoder, some)  # which also notes the records
     size, doubt, notes = 0, None, list[RecordNotes]()
     for piece in some:
         size, doubt = size + piece.size, doubt or piece.doubt(doubts.look)
         if piece.notes.end:
             notes.append(piece.notes)
-    return Encoded(segments, size, ends_task, doubt, notes, sums)
+    return Encoded(segments, size, ends_task, doubt, notes, sums, reads)
 
 
 def is_part(task: Task) -> bool:
@@ -330,14 +404,26 @@ class _Split:
     def _empty(self) -> None:
         self._begins, self.tokens, self._text_bytes = "", 0, 0
         self._ids: list[array[int] | memoryview] = []
-        self._starts = array("Q")
+        self._starts, self._rows, self._keys = array("Q"), array("Q"), list[str | None]()
 
-    def add(self, segment: Segment) -> None:
-        """Adds a segment."""
+    def add(self, segment: Segment, records: int) -> None:
+        """Adds a segment. `records` is the number of those before it in the result.
+
+        Raises:
+            FormatError: a document has no tokens, so that the origins of the others are uncertain.
+        """
         if not self._has_begun and (segment.ids or segment.ends_document):
             self._has_begun = True
             self._begins = _TEXT if segment.ids and segment.ids[0] != self._marks.eot else _MARK
+        goes_on = self._placer.is_open and len(segment.ids) > 0 and segment.ids[0] != self._marks.eot
         ids, starts = self._placer.place(segment.ids, segment.marks)
+        if (rows := segment.origins[0]) and segment.ids:
+            if len(rows) != len(starts) + goes_on:
+                told = f"{len(rows)} records became {len(starts) + goes_on} documents"
+                raise FormatError(f"{told}: the tokenizer has no tokens for some, so their origins are uncertain")
+            if keys := segment.origins[1]:
+                self._keys += [*[None] * (len(self._rows) - len(self._keys)), *keys[goes_on:]]  # texts have no ids
+            self._rows.extend(records + row for row in rows[goes_on:])
         if len(starts) == 1:  # as of each small file: a call to C would take longer
             self._starts.append(self.tokens + starts[0])
         elif starts:
@@ -349,13 +435,18 @@ class _Split:
             self._ids.append(mark)
             self.tokens += 1
 
-    def result(self) -> tuple[list[Any], list[_binding.Data], list[_binding.Data]]:
-        """Returns the counts, ids and starts of the next result, and begins another one."""
+    def result(self, name: str) -> tuple[list[Any], dict[str, list[_binding.Data]]]:
+        """Returns the counts and the sections of the next result, and begins another one. `name` is the split's."""
         is_open = self._placer.is_open if self._has_begun else None
         counts = [self.tokens, len(self._starts), self._text_bytes, self._begins, is_open]
-        found = counts, [_little(ids) for ids in self._ids], [_little(self._starts)]
+        sections = {name: [_little(ids) for ids in self._ids], f"{name} starts": [_little(self._starts)]}
+        if self._rows:
+            sections[f"{name} rows"] = [_little(self._rows)]
+        if self._keys:
+            keys = [*self._keys, *[None] * (len(self._rows) - len(self._keys))]
+            sections[f"{name} ids"] = [json.dumps(keys).encode()]
         self._empty()
-        return found
+        return counts, sections
 
 
 def task_data(found: Iterable[Encoded], splits: int, marks: Marks, stamp: str = "") -> Iterator[_binding.Data]:
@@ -365,7 +456,9 @@ def task_data(found: Iterable[Encoded], splits: int, marks: Marks, stamp: str = 
     header = _header(stamp)
     for each in found:
         for segment in each.segments:
-            streams[segment.split].add(segment)
+            streams[segment.split].add(segment, header["records"])
+        header["records"] += sum(read[1] for read in each.reads)
+        header["reads"] += each.reads
         header["size"] += each.size
         header["doubts"] += [each.doubt] if each.doubt is not None else []
         header["notes"] += [some.plain() for some in each.notes]
@@ -377,14 +470,15 @@ def task_data(found: Iterable[Encoded], splits: int, marks: Marks, stamp: str = 
 
 
 def _header(stamp: str) -> dict[str, Any]:
-    return {"stamp": stamp, "size": 0, "doubts": [], "notes": [], "sums": []}
+    return {"stamp": stamp, "size": 0, "doubts": [], "notes": [], "sums": [], "reads": [], "records": 0}
 
 
 def _result(streams: Sequence[_Split], header: dict[str, Any]) -> list[_binding.Data]:
     counts, sections = list[Any](), dict[str, list[_binding.Data]]()
     for name, stream in zip(SPLIT_NAMES, streams):
-        some, sections[name], sections[f"{name} starts"] = stream.result()
+        some, more = stream.result(name)
         counts.append(some)
+        sections |= more
     return packed({**header, "splits": counts}, sections)
 
 
@@ -436,6 +530,14 @@ def read_ids(section: Section, dtype: str) -> array[int]:
 def read_starts(result: Result, split: int) -> array[int]:
     """Returns where documents begin among the tokens of a split in a result."""
     return _items(result.sections[f"{SPLIT_NAMES[split]} starts"], "Q")
+
+
+def read_origins(result: Result, split: int) -> tuple[array[int], list[str | None]]:
+    """Returns the numbers of the records that the documents of a split in a result came from, counted in `reads` of its
+    header, and their ids."""
+    name = SPLIT_NAMES[split]
+    rows, ids = result.sections.get(f"{name} rows"), result.sections.get(f"{name} ids")
+    return _items(rows, "Q") if rows else array("Q"), json.loads(ids.read()) if ids else []
 
 
 def _items(section: Section, typecode: str) -> array[int]:

@@ -512,7 +512,7 @@ class WordCounter:
         texts: Iterable[_binding.Data] = [piece.data]
         if piece.divided:
             groups = divide(piece, self._kinds, self._shares)
-            texts = chain.from_iterable(documents for split, documents in groups if split == 0)
+            texts = chain.from_iterable(documents for split, documents, _ in groups if split == 0)
         if self._pattern.pretok is not None and not self._settings.changes_text:
             return texts
         specials = self._specials if piece.is_text else None

@@ -46,6 +46,34 @@ static void check_documents(const pybpe_divider *d, const char *joined, size_t c
     }
 }
 
+/* The records of documents count empty ones, and say where ids are, as they are spelled. */
+static void test_origins(void) {
+    pybpe_division how = {.key = (const uint8_t *)"text", .key_n = 4, .last = all, .splits = 1, .has_origins = 1};
+    how.id = (const uint8_t *)"id";
+    how.id_n = 2;
+    pybpe_divider *d = NULL;
+    CHECK_EQ(pybpe_divider_new(&d, &how, NULL, NULL), PYBPE_OK);
+    CHECK(pybpe_divider_origins(d, 1) == NULL);
+    const char *lines = "{\"text\":\"\",\"id\":1}\n\n{\"id\":0, \"text\":\"a\", \"id\":\"x\"}\n{\"text\":\"b\"}";
+    CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, lines, strlen(lines)), PYBPE_OK);
+    const pybpe_origin *found = pybpe_divider_origins(d, 0);
+    CHECK(found[0].record == 1 && found[1].record == 2 && found[1].id_end == 0);
+    CHECK(strncmp(lines + found[0].id, "\"x\"", 3) == 0 && found[0].id_end == found[0].id + 3);
+    size_t records = 0, line_ends = 0;
+    pybpe_divider_records(d, &records, &line_ends);
+    CHECK_EQ(records, 3);
+    CHECK_EQ(divide(d, PYBPE_DOCUMENTS_LINE, "a\n\nb\n", 5), PYBPE_OK);
+    CHECK_EQ(pybpe_divider_origins(d, 0)[1].record, 2);
+    CHECK_EQ(divide(d, PYBPE_DOCUMENTS_BLANK, "\n\na\n\n\n\nb", 8), PYBPE_OK);
+    CHECK_EQ(pybpe_divider_origins(d, 0)[1].record, 1);
+    pybpe_divider_free(d);
+    how.id = (const uint8_t *)"a.b"; /* of an object: for a complete parser */
+    how.id_n = 3;
+    CHECK_EQ(pybpe_divider_new(&d, &how, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, lines, strlen(lines)), PYBPE_ERR_FORMAT);
+    pybpe_divider_free(d);
+}
+
 static void test_kinds(void) {
     uint8_t mark[] = "<|x|>";
     uint64_t offsets[] = {0, 5};
@@ -478,6 +506,7 @@ static void test_memory_of_kinds(void) {
 
 int main(void) {
     test_kinds();
+    test_origins();
     test_memory_of_kinds();
     test_records();
     test_counts_of_records();

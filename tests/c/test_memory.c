@@ -366,7 +366,10 @@ static uint64_t documents(const pybpe_allocator *mem, int *code) {
                                 .separator = (const uint8_t *)"\n",
                                 .separator_n = 1,
                                 .last = last,
-                                .splits = 2};
+                                .splits = 2,
+                                .has_origins = 1,
+                                .id = (const uint8_t *)"text",
+                                .id_n = 4};
     const pybpe_marked marked = {ids, 2, starts, lengths, 5};
     pybpe_divider *d = NULL;
     size_t row_count = 0;

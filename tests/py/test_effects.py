@@ -106,6 +106,7 @@ OPTIONS = {
     "split_by": "hash",
     "eot": "none",
     "document_offsets": True,
+    "provenance": True,
 }
 
 
@@ -182,7 +183,7 @@ def test_the_command_line_has_the_defaults_of_the_options(command: list[str]) ->
     needed -= {"skipped", "on_error"} if command[0] == "llmc" else {"skipped"}  # they list them in the output folder
     needed -= {
         "prepare": {"dtype"},
-        "llmc": {"format", "eot", "min_shard_tokens", "name", "document_offsets"},
+        "llmc": {"format", "eot", "min_shard_tokens", "name", "document_offsets", "provenance", "id_key"},
     }.get(command[0], set())
     assert needed <= same  # the command passes on the options that it has: a missing one would be lost
 

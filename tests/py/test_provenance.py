@@ -1,0 +1,166 @@
+"""Where the documents of token files came from. The oracle reads the inputs with json, pyarrow and str methods, and
+encodes one record at a time."""
+
+import gzip
+import json
+import random
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from corpora import EOT, documents, small_tokenizer
+
+import pybpe
+from pybpe.tokens.formats import FORMATS
+from pybpe.tokens.provenance import provenance_name
+from pybpe.tokens.verification import verify
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+pytestmark = [pytest.mark.usefixtures("small_tasks"), pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")]
+
+Record = tuple[str, int, "str | None"]
+
+
+def some_documents(rng: random.Random, count: int) -> list[str]:
+    """Returns texts, some of them empty, some long."""
+    texts = documents(count)
+    return [
+        rng.choice(["", text, text, text[: rng.randrange(1, 40)], text + texts[i - 1]]) for i, text in enumerate(texts)
+    ]
+
+
+def write_inputs(folder: Path, rng: random.Random) -> list[str]:
+    """Writes a file of each kind. Returns the inputs."""
+    folder.mkdir(exist_ok=True)
+    lines = []
+    for i, text in enumerate(some_documents(rng, 90)):
+        spelled = rng.choice([json.dumps(f"j{i}"), str(i), "null", '"\\u00e9"'])
+        lines.append(f'{{"id": {spelled}, "text": {json.dumps(text)}}}' if i % 7 else f'{{"text": {json.dumps(text)}}}')
+        lines += [rng.choice(["", "  ", "not JSON", '{"other": 1}'])] if rng.random() < 0.1 else []
+    (folder / "a.jsonl").write_text("\n".join(lines))
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress("\n".join(lines[:40]).encode()))
+    rows = some_documents(rng, 80)
+    table = pyarrow.table({"n": range(80), "text": rows, "id": [f"p{i}" if i % 5 else None for i in range(80)]})
+    parquet.write_table(table, folder / "c.parquet", row_group_size=rng.choice([7, 33, 100]))
+    (folder / "d.txt").write_text(EOT.join(some_documents(rng, 70)) + rng.choice(["", EOT]))
+    (folder / "e.txt").write_text(documents(200)[-1] * 90)  # one document of many tasks
+    small = folder / "small"
+    small.mkdir(exist_ok=True)
+    for i, text in enumerate(some_documents(rng, 12)):
+        (small / f"{i:02d}.txt").write_text(text)
+    with zipfile.ZipFile(folder / "f.zip", "w") as archive:
+        for i, text in enumerate(some_documents(rng, 6)):
+            archive.writestr(f"in/{i}.txt", text)
+        archive.writestr("in/g.jsonl", "\n".join(lines[:20]))
+    return [str(folder / name) for name in ("a.jsonl", "b.jsonl.gz", "c.parquet", "d.txt", "e.txt", "small", "f.zip")]
+
+
+def valid(line: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("text"), str) else None
+
+
+def of_lines(data: bytes) -> Iterator[tuple[str, str | None]]:
+    for line in data.decode().split("\n"):
+        if line.strip():
+            record = valid(line) or {"text": ""}
+            value = record.get("id")
+            yield record["text"], value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def of_text(text: str, kind: str) -> list[str]:
+    if kind == "line":
+        return text.split("\n")
+    return [part for part in text.split(EOT) if part] if kind == "auto" else [text]
+
+
+def expected(paths: list[str], kind: str = "auto") -> dict[Record, tuple[str, bool]]:
+    """Returns the text of each record that has one, and whether special tokens in it are recognized."""
+    found: dict[Record, tuple[str, bool]] = {}
+
+    def add(path: str, data: bytes) -> None:
+        if path.endswith((".jsonl", ".gz")):
+            found.update({(path, row, key): (text, False) for row, (text, key) in enumerate(of_lines(data))})
+        elif path.endswith(".parquet"):
+            some = parquet.read_table(path).to_pylist()
+            found.update({(path, row, each["id"]): (each["text"], False) for row, each in enumerate(some)})
+        else:
+            texts = of_text(data.decode(), kind)
+            found.update({(path, row, None): (text, True) for row, text in enumerate(texts)})
+
+    for path in paths:
+        if path.endswith(".zip"):
+            with zipfile.ZipFile(path) as archive:
+                for name in sorted(archive.namelist()):
+                    add(f"{path}/{name}", archive.read(name))
+        else:
+            for each in sorted(Path(path).iterdir()) if Path(path).is_dir() else [Path(path)]:
+                data = each.read_bytes()
+                add(str(each), gzip.decompress(data) if path.endswith(".gz") else data)
+    return {key: (text, is_plain) for key, (text, is_plain) in found.items() if text.replace(EOT * is_plain, "")}
+
+
+def table_of(folder: Path, file: str) -> list[dict[str, Any]]:
+    return parquet.read_table(folder / provenance_name(file)).to_pylist()  # type: ignore[no-any-return]
+
+
+def traced(folder: Path) -> dict[Record, list[tuple[str, list[int]]]]:
+    """Returns the tokens of each record in order, in parts, each with its split. Checks that every token has one."""
+    manifest = pybpe.Manifest.load(folder)
+    found: dict[Record, list[tuple[str, list[int]]]] = defaultdict(list)
+    for split, shards in manifest.shards.items():
+        for shard in shards:
+            read = FORMATS[str(manifest.settings["format"])].read
+            blocks = read(str(folder / shard.file), str(manifest.settings["dtype"]))
+            ids = numpy.concatenate([numpy.empty(0, int), *map(numpy.ravel, blocks)]).tolist()
+            end = 0
+            for row in table_of(folder, shard.file):
+                assert row["first_token"] >= end if manifest.packing else row["first_token"] == end
+                assert row["tokens"] > 0
+                end = row["first_token"] + row["tokens"]
+                found[row["file"], row["row"], row.get("id")].append((split, ids[row["first_token"] : end]))
+            assert manifest.packing or end == shard.tokens == len(ids)
+    return found
+
+
+def check(tok: pybpe.Tokenizer, folder: Path, records: dict[Record, tuple[str, bool]], has_ids: bool = True) -> None:
+    """Compares a folder with the oracle."""
+    wanted = {(*key[:2], key[2] if has_ids else None): value for key, value in records.items()}
+    found = traced(folder)
+    assert found.keys() == wanted.keys()
+    for key, (text, is_plain) in wanted.items():
+        ids = [each for _, part in found[key] for each in part]
+        again = tok.encode(text) if is_plain else tok.encode_ordinary(text)
+        assert [each for each in ids if each != tok.eot_token] == [each for each in again if each != tok.eot_token], key
+    assert verify(folder, tok)[1] == []
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
+def test_every_document_has_its_record(tmp_path: Path, seed: int) -> None:
+    rng, tok = random.Random(seed), small_tokenizer()
+    paths = write_inputs(tmp_path / "in", rng)
+    rng.shuffle(paths)
+    form = rng.choice(["llmc", "raw", "npy", "megatron", "llmq"])
+    given: dict[str, Any] = {"format": form, "eot": rng.choice(["prepend", "append", "none"]), "min_shard_tokens": 0}
+    given |= rng.choice([{"split_by": "hash"}, {"split_by": "token"}, {"val_documents": 31}, {"splits": (1,)}])
+    given |= {"shard_tokens": rng.randrange(500, 9000)} if form in ("llmc", "npy", "llmq") else {}
+    given |= {"id_key": "id"} if rng.random() < 0.7 else {}
+    given |= {"documents": "line"} if rng.random() < 0.3 else {}
+    made = pybpe.binarize(tok, paths, tmp_path / "a", on_error="skip", provenance=True, workers=1, **given)
+    assert made.settings["provenance"] is True
+    check(tok, tmp_path / "a", expected(paths, given.get("documents", "auto")), "id_key" in given)
+    if given.get("split_by") == "hash":
+        assert all(len({split for split, _ in parts}) == 1 for parts in traced(tmp_path / "a").values())
+    again = pybpe.binarize(tok, paths, tmp_path / "b", on_error="skip", provenance=True, workers=2, **given)
+    assert again.records == made.records
+    plain = pybpe.binarize(tok, paths, tmp_path / "c", on_error="skip", **{**given, "id_key": None})
+    assert plain.shards == made.shards and "provenance" not in plain.settings
+    assert not list((tmp_path / "c").glob("*.provenance"))
