@@ -19,12 +19,14 @@ import pybpe
 
 LIBRARIES = (
     "pybpe_binarize",
+    "pybpe_command",
     "pybpe_binarize_from_bin",
     "pybpe_binarize_one_worker",
     "pybpe_encode_files",
     "pybpe_in_memory_one_thread",
     "gigatoken_encode_files",
     "gigatoken_in_memory_one_thread",
+    "tokenizers_1",
     "fastokens",
     "tiktoken",
 )
@@ -64,7 +66,7 @@ def summary(results: dict[str, list[Run | str]], size: int) -> str:
             continue
         seconds = median([r.seconds for r in good])
         cpu, megabytes = median([r.cpu_seconds for r in good]), median([r.megabytes for r in good])
-        rows.append([library, f"{seconds:.2f}", f"{size / 1e6 / seconds:.0f}", f"{cpu:.2f}", f"{megabytes:.0f}"])
+        rows.append([library, f"{seconds:.3f}", f"{size / 1e6 / seconds:.0f}", f"{cpu:.3f}", f"{megabytes:.0f}"])
     return table(["library", "seconds", "MB/s", "CPU seconds", "peak MB"], rows)
 
 

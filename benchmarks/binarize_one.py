@@ -25,6 +25,13 @@ def run_pybpe_binarize_from_bin(corpus: str, tokenizer: str, out: str) -> None:
     run_pybpe_binarize(corpus, tokenizer.replace(".json", ".bin"), out)
 
 
+def run_pybpe_command(corpus: str, tokenizer: str, out: str) -> None:
+    from pybpe.cli import main
+
+    flags = ["--splits", "1", "--eot", "none", "--force", "--quiet"]
+    sys.exit(main(["binarize", corpus, "-t", tokenizer, "-o", out + ".shards", *flags]))
+
+
 def run_pybpe_encode_files(corpus: str, tokenizer: str, out: str) -> None:
     import pybpe
 
@@ -53,6 +60,18 @@ def run_gigatoken_in_memory_one_thread(corpus: str, tokenizer: str, out: str) ->
 
     with open(corpus, "rb") as stream:
         gigatoken.Tokenizer(tokenizer).encode(stream.read()).astype(numpy.uint16).tofile(out)
+
+
+def run_tokenizers_1(corpus: str, tokenizer: str, out: str) -> None:
+    import numpy
+    from encode_one import find_tokenizers_1
+
+    find_tokenizers_1()
+    from tokenizers import Tokenizer
+
+    with open(corpus, encoding="utf-8", newline="") as stream:
+        ids = Tokenizer.from_file(tokenizer).encode(stream.read()).ids_array
+    numpy.asarray(ids).astype(numpy.uint16).tofile(out)
 
 
 def run_fastokens(corpus: str, tokenizer: str, out: str) -> None:

@@ -74,6 +74,7 @@ static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
         word_key key = {from->key.lo, from->key.hi & (UINT64_MAX >> 4)};
         if (key.hi >> 56 != 0) {
             set_push(c, cache_set(c, key), from);
+            c->added += 1;
         }
     }
     mem_table_free(&old, &c->mem);
@@ -143,14 +144,16 @@ void pybpe_cache_free(pybpe_cache *c) {
 static unsigned sets_wanted(const pybpe_cache *c, size_t n) {
     const size_t bytes_per_set = 32; /* of text. Natural text has fewer new words than that at any length */
     const size_t usual = (size_t)1 << CACHE_LOG2_SETS_USUAL;
+    const size_t small = (size_t)1 << 15; /* 2 MiB */
     if (c->sets >= usual) { /* twice the memory must be worth it */
         return c->crowded > c->sets / 4 ? CACHE_LOG2_SETS_MAX : CACHE_LOG2_SETS_USUAL;
     }
     size_t want = n / bytes_per_set;
-    /* With one word for every four sets, few of the groups of four slots lack room. Without room, a word is merged each
-       time that it occurs. */
-    if (c->added > c->sets / 4) {
-        want = want > 4 * c->sets ? want : 4 * c->sets;
+    /* With one word for every two sets, one group of four slots in 270 lacks room. Without room, a word is merged each
+       time that it occurs. New memory is slow, above all huge pages, so a table that has them only doubles. */
+    if (c->added > c->sets / 2) {
+        const size_t more = c->sets * (c->sets >= small ? 2 : 4);
+        want = want > more ? want : more;
     }
     unsigned log2_sets = CACHE_LOG2_SETS_MIN;
     while (log2_sets < CACHE_LOG2_SETS_USUAL && (size_t)1 << log2_sets < want) {

@@ -58,7 +58,7 @@ struct pybpe_cache {
     mem_table table; /* of cache_slot */
     size_t sets;     /* pairs of slots: a power of two */
     unsigned shift;  /* 64 - log2(sets) */
-    size_t added;    /* words since the table got its size */
+    size_t added;    /* words; some of them more than once */
     size_t crowded;  /* words for which there was no room */
     cache_long_slot *long_slots;
     size_t long_mask;

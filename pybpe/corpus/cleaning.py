@@ -27,15 +27,11 @@ from ..reading.input_file import check_has_text
 from ..reading.inputs import Inputs, ReadOptions, listed
 from ..reading.objects import given_inputs
 from ..support.call_paths import check_paths
-from ..support.output_files import (
-    give_name,
-    output_file,
-)
 from ..support.parallel import RunOptions, memory_left
-from ..support.task_results import Order, Result, task_folder, task_path
+from ..support.task_results import Order, Result, hashed, task_folder, task_path
 from .duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters, repeated, without_paragraphs
 from .filters import Filters
-from .output import Target, check_outside, target_of
+from .output import LISTED, Target, check_outside, target_of
 from .pii import KINDS
 from .reading import json_line, plan_tasks, text_of
 from .report import Report, Tally
@@ -190,7 +186,7 @@ def clean(
             steps.check_fields(names)
             decisions = Decisions(steps, results, run.memory_limit)
             if steps.read.skips:
-                found = _write_list(list_path, target.hidden, results, staged.names)
+                found = _write_list(os.path.join(target.hidden, LISTED), list_path, results, staged.names)
 
             def blocks() -> Iterator[_binding.Data]:
                 nonlocal tally
@@ -200,7 +196,10 @@ def clean(
                     tally.add(Tally.from_json(decided.result.header()["tally"]))
                     yield _kept_lines(decided, clusters, steps.read.text_key, tally)
 
-            target.write(blocks, lambda: {"call": call, "asked": asked, "skipped": found, "tally": tally.to_json()})
+            facts = {"call": call, "asked": asked}
+            target.write(
+                blocks, lambda: {**facts, "skipped": found, "tally": tally.to_json()}, list_path if found else None
+            )
             if not steps.read.skips:
                 remove_list(list_path)
         except BaseException:
@@ -219,9 +218,9 @@ def _asked(steps: Steps, target: Target, staged: Staged) -> dict[str, Any]:
     found |= {"filters": dict(steps.filters.limits()), "scorers": {it.name: it.max_score for it in steps.scorers}}
     read = found.pop("read")
     found |= {field.name: getattr(read, field.name) for field in fields(read)}
-    names = (staged.names.get(path, path) for path in staged.files.paths)
-    sizes = {"inputs": {name: [size] for name, size in zip(names, staged.files.sizes)}}
-    return {**found, "format": target.format, "shard_bytes": target.shard_bytes, **sizes}
+    prints = {it.path: (staged.digests.get(it.path) or it.fingerprint)[1:] for it in staged.files}
+    files = {staged.names.get(path, path): [hashed(facts)] for path, facts in prints.items()}
+    return {**found, "format": target.format, "shard_bytes": target.shard_bytes, "inputs": files}
 
 
 def _call_of(steps: Steps, target: Target, described: Sequence[bytes]) -> str:
@@ -233,15 +232,13 @@ def _call_of(steps: Steps, target: Target, described: Sequence[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _write_list(path: str, folder: str, results: Sequence[Result], names: Mapping[str, str]) -> dict[str, Any]:
-    """Writes the list of skipped records, by way of a folder. Returns the facts about them for a report."""
-    temporary = os.path.join(folder, os.path.basename(path))
+def _write_list(temporary: str, path: str, results: Sequence[Result], names: Mapping[str, str]) -> dict[str, Any]:
+    """Writes the list of skipped records, which gets its name later. Returns the facts about them for a report."""
     with _binding.Output(temporary) as output:
         records = SkippedRecords(output.write, names)
         for result in results:
             for notes in result.header()["notes"]:
                 records.add(RecordNotes.of(notes))
-    give_name(temporary, output_file(path))
     return {**records.finish(path), "file": path}
 
 

@@ -39,6 +39,7 @@ from .output_formats import FORMATS, check_installed, schema_of, writer
 SHARD_BYTES = 256 * 10**6
 _SAMPLED = 1 << 16  # bytes
 _MOST_FILES = 10**6  # in a folder: a longer number would sort before shorter ones, and readers sort names
+LISTED = "list"  # in the hidden folder, then in PARTS: the list of skipped records
 
 
 class Target:
@@ -114,12 +115,18 @@ class Target:
                 return found
         return {}
 
-    def write(self, blocks: Callable[[], Iterable[_binding.Data]], receipt: Callable[[], dict[str, Any]]) -> None:
+    def write(
+        self,
+        blocks: Callable[[], Iterable[_binding.Data]],
+        receipt: Callable[[], dict[str, Any]],
+        listed: str | None = None,
+    ) -> None:
         """Writes the files, and gives them their names.
 
         Args:
             blocks: yields the lines of the documents. For parquet, it is called twice.
             receipt: returns the other entries of the receipt, when the files are written.
+            listed: the path that the list of skipped records gets.
         """
         new = f"{os.path.join(self.hidden, PARTS)}.new"
         remove_folder(new)
@@ -139,6 +146,9 @@ class Target:
                 break
         replaced = [*self.read_receipt().get("files", {})] if self.shard_bytes else []
         content = {**receipt(), "files": files, "replaced": replaced}
+        if listed is not None:
+            os.rename(os.path.join(self.hidden, LISTED), os.path.join(new, LISTED))
+            content["list"] = os.path.abspath(output_file(listed))
         _binding.write_file(os.path.join(new, os.path.basename(self.receipt)), json.dumps(content).encode())
         with file_errors(new, "cannot be renamed"):
             os.rename(new, os.path.join(self.hidden, PARTS))
@@ -146,7 +156,8 @@ class Target:
         self.publish()
 
     def publish(self) -> None:
-        """Gives the files in PARTS their names, the receipt last. Removes the files that they replace."""
+        """Gives the files in PARTS their names, then the list of skipped records, which may be on another disk, and the
+        receipt last. Removes the files that they replace."""
         parts, last = os.path.join(self.hidden, PARTS), os.path.basename(self.receipt)
         if os.path.exists(os.path.join(parts, last)):  # otherwise they have their names
             with open(os.path.join(parts, last), "rb") as stream:
@@ -154,9 +165,14 @@ class Target:
             for name in made["replaced"]:
                 if name not in made["files"]:
                     remove_file(os.path.join(self.folder, name))
-            for name in (*made["files"], last):
+            for name in made["files"]:
                 if os.path.exists(os.path.join(parts, name)):
                     give_name(os.path.join(parts, name), os.path.join(self.folder, name))
+            if "list" in made:
+                with open(os.path.join(parts, LISTED), "rb") as stream, _binding.Output(made["list"]) as output:
+                    for block in iter(lambda: stream.read(_SAMPLED), b""):
+                        output.write(block)
+            give_name(os.path.join(parts, last), os.path.join(self.folder, last))
         shutil.rmtree(parts)
 
 

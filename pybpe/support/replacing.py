@@ -23,6 +23,7 @@ from .._lazy import shutil
 from ..arguments import number_of, param, shown
 from ..errors import ArgumentError, Error, file_errors, note, warn
 from . import platform
+from .call_paths import input_id
 from .output_files import FOLDER, make_folder, only_writer, remove_entry, unfinished_folder
 
 _RESULT = "result"  # in the hidden folder
@@ -104,10 +105,13 @@ def _differing(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "")
 
 
 def _differing_inputs(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    gone = {input_id(name): name for name in old if name not in new}
+    other = {name: gone.pop(input_id(name)) for name in new if name not in old and input_id(name) in gone}
     kinds = {
-        "new": [name for name in new if name not in old],
-        "gone": [name for name in old if name not in new],
-        "changed": [name for name in new if name in old and list(old[name]) != list(new[name])],
+        "new": [name for name in new if name not in old and name not in other],
+        "gone": list(gone.values()),
+        "changed": [name for name in new if list(old.get(other.get(name, name), new[name])) != list(new[name])],
+        "named differently": [f"{name} instead of {before}" for name, before in other.items()],
     }
     some = {kind: names for kind, names in kinds.items() if names}
     if not some and list(old) != list(new):
@@ -118,14 +122,14 @@ def _differing_inputs(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterato
 
 
 def _spelled(value: object) -> str:
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and value:
         return ",".join(map(_spelled, value))
-    return "none" if value is None else str(value).removesuffix(".0")
+    return "none" if value is None or value in ((), []) else str(value).removesuffix(".0")
 
 
 def _short(value: object) -> str:
     text = _spelled(value)
-    return text[:12] if re.fullmatch("[0-9a-f]{32,}", text) else text if len(text) <= 60 else shown(text)
+    return text[:12] if re.fullmatch("[0-9a-f]{32,}", text) else text if 0 < len(text) <= 60 else shown(text)
 
 
 def is_something(path: str) -> bool:

@@ -111,12 +111,16 @@ def made_before(folder: str, known: Manifest, force: bool, files: Iterable[Input
         found = Manifest.load(folder)
     except FormatError as error:
         raise _refusal(folder, f"has a manifest that cannot be read ({error})") from None
-    if found.call != known.call:
-        raise _refusal(folder, f"has token files of another call. {differences(_asked(found), _asked(known))}")
     written_ns = os.stat(path).st_mtime_ns
-    newer = next((file.path for file in files if file.mtime_ns > written_ns), None)
-    if newer is not None:
-        raise _refusal(folder, f"was written before {newer} changed")
+    newer = [file.path for file in files if file.mtime_ns > written_ns]
+    if found.call != known.call:
+        old, new = _asked(found), _asked(known)
+        if ours is None and (trained := _training(folder)):
+            old, new = {**old, **trained, "tokenizer": None}, {**new, **known.tokenizer, "tokenizer": None}
+        new["inputs"] |= {name: (*new["inputs"][name], "newer") for name in newer if name in new["inputs"]}
+        raise _refusal(folder, f"has token files of another call. {differences(old, new)}")
+    if newer:
+        raise _refusal(folder, f"was written before {newer[0]} changed")
     there = [record for record in found.records if os.path.lexists(os.path.join(folder, record.file))]
     changed = next((record.file for record in there if not is_as_recorded(folder, record)), None)
     if changed is not None:
@@ -131,7 +135,17 @@ def made_before(folder: str, known: Manifest, force: bool, files: Iterable[Input
     return found
 
 
-def _asked(manifest: Manifest) -> dict[str, object]:
+def _training(folder: str) -> dict[str, object]:
+    """Returns the options that trained the tokenizer in a folder, by the names of parameters, as far as it has them."""
+    with suppress(FileError, FormatError, UnsupportedError):
+        model = Tokenizer.from_file(os.path.join(folder, TOKENIZER_NAMES[0])).model
+        specials = sorted(model.specials, key=lambda text: model.specials[text])
+        facts = {"vocab_size": len(model.tokens), "special_tokens": specials, "end_of_text": model.eot}
+        return {**facts, "pattern": model.pattern.regex, "normalizer": model.normalizer, **model.training}
+    return {}
+
+
+def _asked(manifest: Manifest) -> dict[str, Any]:
     """Returns the options of a call, by the names of parameters: a manifest without the results of the call."""
     settings: dict[str, Any] = dict(manifest.settings)
     if (rows := settings.pop("packing", None)) is not None:

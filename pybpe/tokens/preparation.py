@@ -108,7 +108,8 @@ def prepare_dataset(
 ) -> tuple[Tokenizer, Manifest]:
     """Does the work of `prepare`. If the folder has its result, returns that."""
     given = given_inputs(inputs)
-    counting = TrainInput(counts={}, read=options.read).plan(training).count  # refuses now what merging would refuse
+    planned = TrainInput(counts={}, read=options.read).plan(training)  # refuses now what merging would refuse
+    counting = planned.count
     mark = end_of_text_of(counting.specials, training.end_of_text)
     options.output.for_vocabulary(training.vocab_size, mark)  # refuses now, not after training
     kinds = Kinds(options.read, mark)
@@ -122,7 +123,8 @@ def prepare_dataset(
         settings = (training, counting.pattern.regex, (kinds.read, kinds.mark, counting), options.split)
         name = options.output.name or name_of(inputs, given, staged)
         call, form = call_of((settings, options, name), staged), counting.pattern.regex
-        wanted = {"n_vocab": training.vocab_size, "pattern": form, "normalizer": counting.normalizer}
+        wanted = {"vocab_size": training.vocab_size, "special_tokens": training.specials, "end_of_text": mark}
+        wanted |= {"pattern": form, "normalizer": counting.normalizer, **planned.recorded}
         made = made_before(folder, known_of(options, wanted, staged, call), force, staged.files)
         if made is not None:
             return Tokenizer.from_file(os.path.join(folder, TOKENIZER_NAMES[0])), made

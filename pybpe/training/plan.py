@@ -168,20 +168,22 @@ class TrainPlan:
             return set()
         return {self.base.tokens[i] for i in self.base.unreached()}
 
-    def _set_options(self) -> dict[str, object]:
-        """Returns the options that files record only if they are set, so that files without them do not change."""
+    @property
+    def recorded(self) -> dict[str, object]:
+        """The options that a saved tokenizer records: some only if they are set, so that files without them do not
+        change."""
         values = {name: getattr(self.options, name) for name in _RECORDED_IF_SET}
         if self.options.parity is not None:
             values |= {"parity": list(self.options.parity), "parity_per": self.options.parity_per}
-        return {name: value for name, value in values.items() if value}
+        always = {name: getattr(self.options, name) for name in _MERGING}
+        return always | {name: value for name, value in values.items() if value}
 
     def model(self, merged: Sequence[tuple[int, int, int]]) -> Model:
         """Returns the tokenizer with the merges that the trainer made."""
         options = self.options
         model = self.numbering.extended(merged, self._missing, options.special_ids == "last")
         self._check_ids(model.specials)  # with special_ids="last" the ids depend on the number of tokens
-        training = {name: getattr(options, name) for name in _MERGING} | self._set_options()
-        model = replace(model, pattern=self.count.pattern, training=training)
+        model = replace(model, pattern=self.count.pattern, training=self.recorded)
         return model if options.end_of_text in (None, model.eot) else replace(model, eos=options.end_of_text)
 
 

@@ -225,8 +225,10 @@ static void test_resizing(const pybpe_encoder *e) {
         ids[i] = first_id(c, cache_set(c, keys[i]), keys[i]);
         CHECK(ids[i] != 0);
     }
+    const size_t added = c->added;
     cache_fit(c, 1 << 16);
     CHECK_EQ(c->sets, 1 << 11);
+    CHECK_EQ(c->added, added); /* all of them may need room soon */
     for (size_t i = 0; i < WORDS; i++) {
         CHECK_EQ(first_id(c, cache_set(c, keys[i]), keys[i]), ids[i]);
     }
@@ -277,12 +279,14 @@ static void test_growing(const pybpe_encoder *e) {
         cache_fit(c, 32 * sets + 32);
         CHECK_EQ(c->sets, 2 * sets);
     }
-    c->added = c->sets / 4;
-    cache_fit(c, 0);
-    CHECK_EQ(c->sets, 1 << 13);
-    c->added += 1;
-    cache_fit(c, 0);
-    CHECK_EQ(c->sets, 1 << 15);
+    for (size_t sets = 1 << 13, factor = 4; sets < 1 << 17; sets *= factor, factor = 2) { /* huge pages only double */
+        c->added = sets / 2;
+        cache_fit(c, 0);
+        CHECK_EQ(c->sets, sets);
+        c->added += 1;
+        cache_fit(c, 0);
+        CHECK_EQ(c->sets, factor * sets);
+    }
     cache_fit(c, much);
     const size_t usual = c->sets;
     c->added = usual;

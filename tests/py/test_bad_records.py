@@ -19,6 +19,7 @@ from killed import run_and_die
 import pybpe
 from pybpe.cli import main
 from pybpe.corpus import clean
+from pybpe.corpus.output import Target
 from pybpe.errors import FormatError, PybpeWarning
 from pybpe.reading.documents import RecordNotes
 from pybpe.support.output_files import FOLDER
@@ -202,9 +203,17 @@ def test_a_call_makes_and_lists_what_it_would_without_the_bad_records(
     assert listed(tmp_path / "one" / "skipped.jsonl") == expected_list(corpus)
 
 
-def test_a_list_goes_with_the_output_that_it_belongs_to(corpus: list[Path], tmp_path: Path) -> None:
-    with pytest.warns(PybpeWarning):
+def test_a_list_goes_with_the_output_that_it_belongs_to(
+    corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(target: Target) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.warns(PybpeWarning), pytest.raises(KeyboardInterrupt):
+        patched.setattr(Target, "publish", interrupted)
         clean(corpus, tmp_path / "out.jsonl", on_error="skip", progress=False)
+    assert not list(tmp_path.glob("out.jsonl*"))
+    clean(corpus, tmp_path / "out.jsonl", on_error="skip", progress=False)
     assert (tmp_path / "out.jsonl.skipped.jsonl").exists()
     clean(good_of(corpus), tmp_path / "out.jsonl", force=True, progress=False)
     assert not (tmp_path / "out.jsonl.skipped.jsonl").exists()

@@ -393,6 +393,14 @@ def test_a_folder_of_several_files(web: Path, monkeypatch: pytest.MonkeyPatch) -
     assert clean(web, web.with_name("a"), **GIVEN, **more).to_json() == reports[0]
     with pytest.raises(ArgumentError, match="This call has shard_bytes 30000 instead of 20000: choose another"):
         clean(web, web.with_name("a"), **GIVEN, **{**more, "shard_bytes": 30_000})
+    with pytest.raises(ArgumentError, match="This call has scrub_pii none instead of EMAIL,.*: choose"):
+        clean(web, web.with_name("a"), **{**GIVEN, **more, "scrub_pii": False})
+    monkeypatch.chdir(web.parent)
+    with pytest.raises(ArgumentError, match=f"1 input that is named differently, {web.name} instead of {web}: choose"):
+        clean(web.name, web.with_name("a"), **GIVEN, **more)
+    os.utime(web, (1, 1))
+    with pytest.raises(ArgumentError, match=f"This call has 1 input that is changed, {web}: choose"):
+        clean(web, web.with_name("a"), **GIVEN, **more)
     clean(web, web.with_name("a"), **GIVEN, force=True)
     assert sorted(content(web.with_name("a"))) == [".corpus.made", "part-000000.jsonl.zst"]
     web.with_name("a").joinpath("notes.txt").write_text("mine")

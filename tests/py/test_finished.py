@@ -115,11 +115,16 @@ def test_a_refusal_says_how_the_calls_differ(inputs: Path) -> None:
             f"binarize -t tok.json one.txt a.txt --name a {small}": "the inputs in another order",
             f"binarize -t tok.json a.txt one.txt {small} --splits 9,1": "--splits 9,1 instead of 8,1,1",
             f"binarize -t other.json a.txt one.txt {small}": "tokenizer.fingerprint ",
+            f"binarize -t tok.json ./a.txt one.txt {small} --name a": "1 input that is named differently, ./a.txt",
             f"binarize -t tok.json a.txt one.txt {small} --name z": "something else: the content of an input",
         },
         f"prepare a.txt --vocab-size 290 {small}": {
-            f"prepare a.txt --vocab-size 280 {small}": "tokenizer.n_vocab 280 instead of 290:",
-            f"prepare a.txt --vocab-size 290 {small} --pattern cl100k": "tokenizer.pattern ",
+            f"prepare a.txt --vocab-size 280 {small}": "--vocab-size 280 instead of 290:",
+            f"prepare a.txt --vocab-size 290 {small} --pattern cl100k": "--pattern ",
+            f"prepare a.txt --vocab-size 290 {small} --min-frequency 3": "--min-frequency 3 instead of 0:",
+            f"prepare a.txt --vocab-size 290 {small} --tie-break rustbpe": "--tie-break rustbpe instead of ",
+            f"prepare a.txt --vocab-size 290 {small} --whole-characters": "--whole-characters True instead of none:",
+            f"prepare a.txt --vocab-size 290 {small} --special-token <|endoftext|>": "--special-token <|endoftext|> ",
             f"prepare a.txt --vocab-size 290 {small} --eot append": "--eot append instead of prepend:",
         },
         "mix r.toml -t tok.json": {
