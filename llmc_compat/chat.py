@@ -50,7 +50,7 @@ from pybpe.reading.streams import read_file
 from pybpe.support import platform
 from pybpe.support.output_files import make_folder, only_writer, remove_file, remove_others, unfinished_folder
 from pybpe.support.task_results import results_in, write_results
-from pybpe.tokens.dataset_options import Layout, OutputOptions
+from pybpe.tokens.formats import Layout, OutputOptions
 from pybpe.tokens.manifest import check_name, manifest_name
 from pybpe.tokens.run import make_here, make_shards
 from pybpe.tokens.task_encoder import TYPECODES, Encoded, Segment, Stream, task_data

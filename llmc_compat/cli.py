@@ -27,7 +27,7 @@ from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.errors import ArgumentError
 from pybpe.reading.inputs import ReadOptions
 from pybpe.reading.splits import SplitOptions
-from pybpe.tokens.dataset_options import OutputOptions
+from pybpe.tokens.formats import OutputOptions
 
 from .checkpoint import Checkpoint, GPT2Config, ModelOptions, summarize, write_random_checkpoint
 

@@ -51,9 +51,9 @@ from pybpe.support.output_files import (
     remove_work,
 )
 from pybpe.support.parallel import RunOptions
-from pybpe.tokens.dataset_options import DatasetOptions, OutputOptions
-from pybpe.tokens.finished import TOKENIZER_NAMES, token_file
-from pybpe.tokens.manifest import is_unfinished, manifest_name
+from pybpe.tokens.binarization import DatasetOptions
+from pybpe.tokens.formats import OutputOptions
+from pybpe.tokens.manifest import TOKENIZER_NAMES, is_unfinished, manifest_name, token_file
 from pybpe.tokens.preparation import prepare_dataset
 from pybpe.training.merging import TrainInput
 from pybpe.training.train_options import TrainOptions

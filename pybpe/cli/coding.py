@@ -249,7 +249,8 @@ def _ids(given: list[str], tokenizer: pybpe.Tokenizer) -> tuple[str, Iterator[li
 def _dtype_in(path: str, tokenizer: pybpe.Tokenizer) -> str | None:
     """Returns the dtype of a file of plain ids, as TokenFile takes it. Raises ArgumentError if the manifest next to it
     says that another tokenizer made it."""
-    from ..tokens.manifest import check_tokenizer, file_facts
+    from ..tokens.manifest import check_tokenizer
+    from ..tokens.token_files import file_facts
 
     facts = file_facts([path])[0]
     if facts is not None and facts.fingerprint is not None:

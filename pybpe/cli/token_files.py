@@ -15,7 +15,7 @@ from ..control_tokens import CONTROL_TOKENS
 from ..errors import ArgumentError, note
 from ..reading.inputs import ReadOptions
 from ..reading.splits import DEFAULT_SPLITS, SplitOptions
-from ..tokens.dataset_options import OutputOptions, RowOptions
+from ..tokens.formats import OutputOptions, RowOptions
 from ..tokens.manifest import Manifest, marked, named_folder
 from .command import Command
 from .common import call, load, report, tell_of_commas

@@ -24,9 +24,9 @@ from ..reading.streams import open_unchanged
 from ..support.output_files import temporary_folder
 from ..tokenizer import Tokenizer
 from ..tokens.formats import LLMC
-from ..tokens.manifest import Manifest, check_finished, check_tokenizer, describes_tokens, split_paths
+from ..tokens.manifest import Manifest, check_finished, check_tokenizer, split_paths
 from ..tokens.pack.rows import COLUMNS
-from ..tokens.token_files import TokenFile
+from ..tokens.token_files import TokenFile, describes_tokens
 
 MORE = COLUMNS[1:]  # those that a batch may have besides inputs and targets
 _MOST_OPEN = 64

@@ -26,8 +26,7 @@ from ..reading.input_file import InputFile, refusal
 from ..reading.inputs import path_list
 from ..support.call_paths import is_glob
 from ..tokenizer import Tokenizer
-from ..tokens.manifest import describes_tokens
-from ..tokens.token_files import Paths
+from ..tokens.token_files import Paths, describes_tokens
 from .mixture import Mixture, MixtureSampler, folder_paths, open_sources
 from .row_files import PackedRows, packed_rows
 from .sampling import ResumableSampler

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from .._lazy import numpy
 from ..arguments import param, whole_number
 from ..errors import ArgumentError, FormatError
-from ..tokens.manifest import stated
-from ..tokens.token_files import Paths, TokenStream
+from ..tokens.token_files import Paths, TokenStream, stated
 from . import documents
 
 

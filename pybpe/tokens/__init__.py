@@ -4,6 +4,6 @@ room.
 binarization.py  binarize, encode_files     preparation.py  prepare     joining.py  join
 pack/            packed rows                mix/            mixtures of several sources
 run.py           one run: tasks, which task_encoder.py encodes, and then shards
-finished.py      the content of an output folder; folders of finished token files
-manifest.py, formats.py, token_files.py     what `pybpe.loading` and other readers share with the writers
+manifest.py      the content of an output folder, and when a call may replace it
+formats.py, token_files.py, token_folders.py     how token files are written and read     verification.py  verify
 """

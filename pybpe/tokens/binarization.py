@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +13,10 @@ from .. import _binding
 from .._lazy import futures
 from ..arguments import instance, param, without_secrets
 from ..errors import ArgumentError, warn
+from ..model import refuse_dropout
 from ..reading import planning
 from ..reading.documents import Kinds, check_mark
-from ..reading.files import SmallFiles, Staged, stage
+from ..reading.files import Corpus, SmallFiles, Staged, stage
 from ..reading.input_file import InputFile
 from ..reading.inputs import Inputs, ReadOptions
 from ..reading.objects import given_inputs
@@ -24,9 +26,8 @@ from ..support.output_files import FOLDER, give_name, only_writer, output_file, 
 from ..support.parallel import RunOptions
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
-from .dataset_options import ArrayOptions, DatasetOptions, Layout, OutputOptions
-from .finished import call_of, finish_publishing, made_before
-from .manifest import Manifest
+from .formats import ArrayOptions, Layout, OutputOptions
+from .manifest import Manifest, call_of, finish_publishing, found_manifest, made_before
 from .run import Job, write_token_files
 from .task_encoder import KEEP, TaskEncoder, is_plain
 
@@ -237,6 +238,42 @@ def encode_files(
 
 # ----------------------------------------------------------------------------------------------------
 # The run
+
+
+@dataclass(frozen=True)
+class DatasetOptions:
+    """Everything that determines the token files, except the tokenizer and the inputs."""
+
+    read: ReadOptions
+    split: SplitOptions
+    output: OutputOptions
+
+    def for_tokenizer(self, tok: Tokenizer) -> DatasetOptions:
+        """Returns the options for a tokenizer: see OutputOptions.for_vocabulary."""
+        refuse_dropout(tok.model, "cannot write token files")
+        return replace(self, output=self.output.for_vocabulary(tok.vocab_size, tok.model.eot))
+
+    def decided(self, files: Corpus, kinds: Kinds, folder: str) -> DatasetOptions:
+        """Returns the options with the way of splitting decided: see SplitOptions.decided. `folder` may have token
+        files, which are to be replaced."""
+        there = found_manifest(folder) if self.split.split_by == "auto" else None
+        recorded = None if there is None else there.settings.get("split_by")
+        return replace(self, split=self.split.decided(list(files), kinds, recorded))
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the options as the manifest has them. A run that resumes must have the same."""
+        first = {} if self.split.val_documents is None else {"val_documents": self.split.val_documents}
+        return {
+            "format": self.output.format,
+            **first,
+            "splits": list(self.split.splits),
+            "split_by": self.split.split_by,
+            **self.output.settings(),
+            "documents": self.read.documents,
+            "text_key": self.read.text_key,
+            "encoding": self.read.encoding,
+            **({"keep_crlf": True} if self.read.keep_crlf else {}),
+        }
 
 
 def write_dataset(

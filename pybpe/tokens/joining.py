@@ -29,9 +29,8 @@ from ..support.output_files import only_writer
 from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
-from .dataset_options import Layout, OutputOptions
-from .finished import finish_publishing, made_before
-from .manifest import Manifest, ShardRecord, split_paths
+from .formats import Layout, OutputOptions
+from .manifest import Manifest, ShardRecord, finish_publishing, made_before, split_paths
 from .run import Job, write_token_files
 from .task_encoder import TYPECODES, Encoded, Segment, text_length
 from .token_folders import TokenFolder, check_copies, check_documents_apart, with_mark_of

@@ -1,4 +1,4 @@
-"""manifest.json: the contents of a folder of token files, and how they were made."""
+"""manifest.json: the contents of a folder of token files, and how they were made; and when a call replaces them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,30 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import is_unicode, json_text, number_of, param
-from ..errors import ArgumentError, FileError, FileMissingError, FormatError, file_error, file_errors, note
+from ..errors import (
+    ArgumentError,
+    FileError,
+    FormatError,
+    UnsupportedError,
+    file_error,
+    file_errors,
+    note,
+    warn,
+)
 from ..formats import VERSION_KEY, check_version_of
+from ..reading.corpus_folder import TOKEN_FILE
+from ..reading.files import Corpus, SmallFiles, Staged
+from ..reading.input_file import InputFile
 from ..reading.splits import SPLIT_NAMES
-from ..reading.streams import file_sha256, read_file
-from ..support.output_files import FOLDER
-from ..support.task_results import TASKS
+from ..reading.streams import file_sha256, read_file, sample_of
+from ..support import platform
+from ..support.output_files import FOLDER, make_folder, remove_file, remove_work
+from ..support.replacing import differences
+from ..support.task_results import TASKS, hashed, size_of
 from ..tokenizer import Tokenizer
 
 FILE_NAME = "manifest.json"
@@ -26,6 +39,7 @@ HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folder
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
 FINISHED = "finished"  # in a hidden folder: files that get their names when all of them are there
 REPLACED = "replaced"  # there, too: the manifest of the files that they are replacing
+TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
 VERSION = 2  # 1 had ranges of inputs in each shard
 
 
@@ -97,7 +111,7 @@ class Manifest:
         files: other files that belong to them, such as Megatron's indexes.
         inputs: the files that the token files were made from: their names, and their sizes as they are stored, or None
             if a size was not known.
-        call: a hash of the call that made the folder (see finished.py), or "" if it is unknown.
+        call: a hash of the call that made the folder (see `call_of`), or "" if it is unknown.
         skipped: if bad records were skipped (`on_error="skip"`): the number of records, how many of them were skipped,
             and the file that lists those. Otherwise None.
         encodings: the encodings of inputs, except UTF-8.
@@ -406,69 +420,6 @@ def check_finished(folder: str) -> None:
     )
 
 
-# ----------------------------------------------------------------------------------------------------
-# One file
-
-
-class FileFacts(NamedTuple):
-    """The entry of a manifest about one token file."""
-
-    split: str  # the split that it belongs to
-    place: int  # which of the split's files it is, from 0
-    bytes: int  # its size
-    sha256: str  # the SHA-256 of the file
-    dtype: str | None  # the dtype of its ids
-    row_tokens: int | None  # the tokens per row if it has packed rows, otherwise None
-    fingerprint: str | None  # of the tokenizer that made its tokens
-    eot_id: int | None  # the id of its <|endoftext|>
-    eot: str | None  # where these marks are: "append", "prepend" or "none"
-
-
-def file_facts(paths: Iterable[str], are_listed: bool = False) -> list[FileFacts | None]:
-    """Returns the entry of the manifest next to every file, or None if there is no valid one, or it does not name the
-    file. For a link, the manifest may also be next to the file that it leads to, as in a workspace.
-
-    Raises:
-        ArgumentError: with `are_listed`, a file whose folder has a manifest, which does not name it, or no manifest,
-        because the run that writes to it has not finished.
-    """
-
-    @cache
-    def of_folder(folder: str) -> dict[str, FileFacts]:
-        found = _facts_of_folder(folder)
-        if are_listed and not found:
-            check_finished(folder)
-        return found
-
-    def facts_of(path: str) -> FileFacts | None:
-        places = [path, os.path.realpath(path)] if os.path.islink(path) else [path]
-        listed = [of_folder(os.path.dirname(place) or ".") for place in places]
-        found = (facts.get(os.path.basename(place)) for place, facts in zip(places, listed))
-        facts = next(filter(None, found), None)
-        if facts is None and are_listed and any(listed):
-            raise ArgumentError(
-                f"{path}: is not among the token files that the manifest of its folder lists: name those, or keep it"
-                " in another folder"
-            )
-        return facts
-
-    return list(map(facts_of, paths))
-
-
-def stated(argument: str, given: Any, paths: Iterable[str], facts: Iterable[FileFacts | None]) -> Any:
-    """Returns the value of an argument that is an attribute of FileFacts: what manifests state, otherwise `given`.
-
-    Raises:
-        ArgumentError: two of these values differ.
-    """
-    for path, each in zip(paths, facts):
-        value = None if each is None else getattr(each, argument)
-        if None not in (given, value) and given != value:
-            raise ArgumentError(f"{path}: the manifest says {argument}={value!r}, not {given!r}")
-        given = given if value is None else value
-    return given
-
-
 OTHER_TOKENIZER = (
     "another tokenizer made these tokens: its fingerprint in the manifest differs; use that tokenizer, or make the"
     " files again with this one"
@@ -491,40 +442,215 @@ def marked(tok: Tokenizer, manifest: Manifest) -> Tokenizer:
     return tok if name is None or mark == tok.eot_token else tok.replace(end_of_text=name)
 
 
-def describes_tokens(folder: str) -> bool:
-    """Returns whether a folder has the manifest of token files."""
-    return bool(_facts_of_folder(folder))
+# ----------------------------------------------------------------------------------------------------
+# The content of an output folder: nothing, the result of this very call, or something that must not be lost.
+#
+# A manifest has a hash of the call that made the folder: its settings, the tokenizer, and the names and sizes of its
+# inputs, with samples of their content. Every command that fills a folder with token files first asks `made_before`:
+#
+#     nothing, or an unfinished run    -> the call does its work
+#     the result of an equal call      -> the call returns the manifest that is there
+#     the same, but files are missing  -> the call does its work again
+#     anything else                    -> refused, unless the caller passes force=True
+#
+# A result is complete if every file that its manifest lists, tokenizers included, has the SHA-256 that is there. Only
+# these files are ever removed: all others belong to somebody else. The old files stay until the new ones are complete.
+#
+# The hash has no modification times, so that equal inputs give equal manifests everywhere. Instead, an input that was
+# written after the manifest counts as changed.
+
+_SAMPLED = 256  # the number of files whose content is sampled
 
 
-def _facts_of_folder(folder: str) -> dict[str, FileFacts]:
+def call_of(settings: object, staged: Staged | None = None) -> str:
+    """Returns the hash of a call. `settings` has a `repr` that is the same in every process."""
+    staged = staged or Staged(Corpus())
+    names, sizes, others = list[str](), list[int](), list[object]()
+    for part in staged.files.parts:
+        if isinstance(part, SmallFiles):
+            if any(part.are_crlf):
+                crlf = (number for number, is_crlf in enumerate(part.are_crlf, len(names) + 1) if is_crlf)
+                others += [(number, None, None, True) for number in crlf]
+            names += part.paths
+            sizes += part.sizes
+        elif part.inside or part.remote is not None or part.path in staged.names or part.size is None:
+            others.append((len(names), staged.fingerprint(part)))
+        else:
+            names.append(part.path)
+            sizes.append(part.size)
+            if part.is_sequential:
+                others.append((len(names), part.packing, part.encoding, part.is_crlf))
+    every = -(-len(names) // _SAMPLED) or 1
+    samples = list(map(sample_of, names[::every], sizes[::every]))
+    return hashed(settings, names, sizes, others, samples)
+
+
+def made_before(folder: str, known: Manifest, force: bool, files: Iterable[InputFile] = ()) -> Manifest | None:
+    """Returns the manifest of a folder if an equal call has made it, or None if this call must do the work.
+
+    Args:
+        folder: the output folder.
+        known: the manifest of this call, as far as it is known: without a fingerprint if the call trains
+            the tokenizer.
+        force: whether the call replaces what other calls have made.
+        files: the files that the call reads.
+
+    Raises:
+        ArgumentError: the folder has token files of another call.
+    """
+    path, unfinished = os.path.join(folder, manifest_name(folder)), is_unfinished(folder)
+    ours: Any = known.tokenizer.get("fingerprint")
+    stale = None if unfinished else stale_tokenizer(folder, ours)
+    if force:
+        if not unfinished and not files_of_manifest(folder) and (name := token_file(folder)) is not None:
+            warn(f"{folder}: {name} is in no manifest, so it stays, unless this call makes a file with this name")
+        if stale is not None and ours is not None:
+            told = "which no manifest lists, and which would not fit the tokens"
+            raise ArgumentError(f"{folder}: has another tokenizer, {stale}, {told}: remove it")
+        return None
+    if not os.path.exists(path):
+        if not unfinished and (name := token_file(folder)) is not None:
+            raise _refusal(folder, f"has token files without a manifest, such as {name}")
+        if stale is not None:
+            raise _refusal(folder, f"has another tokenizer, {stale}")
+        return None
     try:
-        manifest = Manifest.load(folder)
-    except FileMissingError:
-        return {}
-    except FormatError:
-        if _is_of_others(os.path.join(folder, manifest_name(folder))):
-            return {}
-        raise
-    settings, tokenizer = manifest.settings, manifest.tokenizer
-    common: tuple[Any, ...] = (
-        _if_is(str, settings.get("dtype")),
-        manifest.packing["sequence_length"] if manifest.packing is not None else None,
-        _if_is(str, tokenizer.get("fingerprint")),
-        _if_is(int, tokenizer.get("eot")),
-        _if_is(str, settings.get("eot")),
-    )
-    shards = ((split, *each) for split, found in manifest.shards.items() for each in enumerate(found))
-    return {shard.file: FileFacts(split, i, shard.bytes, shard.sha256, *common) for split, i, shard in shards}
+        found = Manifest.load(folder)
+    except FormatError as error:
+        raise _refusal(folder, f"has a manifest that cannot be read ({error})") from None
+    written_ns = os.stat(path).st_mtime_ns
+    newer = [file.path for file in files if file.mtime_ns > written_ns]
+    if found.call != known.call:
+        old, new = _asked(found), _asked(known)
+        if ours is None and (trained := _training(folder)):
+            old, new = {**old, **trained, "tokenizer": None}, {**new, **known.tokenizer, "tokenizer": None}
+        new["inputs"] |= {name: (*new["inputs"][name], "newer") for name in newer if name in new["inputs"]}
+        raise _refusal(folder, f"has token files of another call. {differences(old, new)}")
+    if newer:
+        raise _refusal(folder, f"was written before {newer[0]} changed")
+    there = [record for record in found.records if os.path.lexists(os.path.join(folder, record.file))]
+    changed = next((record.file for record in there if not is_as_recorded(folder, record)), None)
+    if changed is not None:
+        raise _refusal(folder, f"{changed} is not the file that this call wrote")
+    if len(there) < len(found.records):
+        return None
+    if os.path.isdir(os.path.join(folder, FOLDER)):
+        if unfinished:
+            note(f"{folder}: gave up the unfinished run of another call, which would have replaced these files")
+        remove_work(folder)
+    note(f"{folder}: already complete ({sum(map(len, found.shards.values()))} shards, {found.tokens} tokens)")
+    return found
 
 
-def _is_of_others(path: str) -> bool:
-    """Returns whether a file that is not a manifest of token files is another program's, not a damaged or newer one."""
-    try:
-        content = json.loads(read_file(path))
-    except (ValueError, RecursionError):
-        return False
-    return not isinstance(content, dict) or "shards" not in content
+def _training(folder: str) -> dict[str, object]:
+    """Returns the options that trained the tokenizer in a folder, by the names of parameters, as far as it has them."""
+    with suppress(FileError, FormatError, UnsupportedError):
+        model = Tokenizer.from_file(os.path.join(folder, TOKENIZER_NAMES[0])).model
+        specials = sorted(model.specials, key=lambda text: model.specials[text])
+        facts = {"vocab_size": len(model.tokens), "special_tokens": specials, "end_of_text": model.eot}
+        return {**facts, "pattern": model.pattern.regex, "normalizer": model.normalizer, **model.training}
+    return {}
 
 
-def _if_is(kind: type, value: object) -> Any:
-    return value if isinstance(value, kind) else None
+def _asked(manifest: Manifest) -> dict[str, Any]:
+    """Returns the options of a call, by the names of parameters: a manifest without the results of the call."""
+    settings: dict[str, Any] = dict(manifest.settings)
+    if (rows := settings.pop("packing", None)) is not None:
+        settings |= {"packing": rows.get("method"), "pad": rows["pad"], "seed": rows.get("seed")}
+        settings |= {"data": rows.get("source"), "sequence_length": rows["sequence_length"]}
+    if (mixture := settings.pop("mixture", None)) is not None:
+        sources = {name: source.get("manifest") for name, source in mixture["sources"].items()}
+        recipe = {**mixture.get("recipe", {}), "seed": mixture.get("seed")}
+        settings |= {"recipe": recipe, "manifests of sources": sources}
+    if (joined := settings.pop("joined", None)) is not None:
+        settings["manifests of folders"] = {part.get("folder"): part.get("manifest") for part in joined}
+    crlf = set(manifest.crlf)
+    inputs = {name: (size, manifest.encodings.get(name), name in crlf) for name, size in manifest.inputs}
+    return {**settings, "tokenizer": manifest.tokenizer, "inputs": inputs}
+
+
+def token_file(folder: str) -> str | None:
+    """Returns the name of a file in a folder that is named like token files of llm.c or nanoGPT, if there is one."""
+    if not os.path.isdir(folder):
+        return None
+    with file_errors(folder, "cannot be read"):
+        return next(filter(TOKEN_FILE.fullmatch, sorted(os.listdir(folder))), None)
+
+
+def _refusal(folder: str, what: str) -> ArgumentError:
+    return ArgumentError(f"{folder}: {what}: choose another folder, or replace them with {param(force=True)}")
+
+
+# ----------------------------------------------------------------------------------------------------
+# The content of a folder of token files
+
+
+def publish(folder: str, made: Manifest | None = None) -> None:
+    """Moves finished files into their output folder, the manifest last. Removes the files that the manifest there
+    lists, and says so to a caller who has just `made` the new one. The old manifest is put aside first, because it
+    would be wrong from then on, and still lists them after a kill."""
+    rows, aside = (os.path.join(folder, FOLDER, name) for name in (FINISHED, REPLACED))
+    manifest, names = manifest_name(rows), os.listdir(rows)
+    new = made or Manifest.load(rows)
+    older = replaced_files(folder, new.tokenizer.get("fingerprint"))
+    older = [name for name in older if os.path.lexists(os.path.join(folder, name))]
+    if older and made is not None:
+        warn(f"{folder}: replacing {number_of(len(older), 'file')} of an earlier run, such as {older[-1]}")
+    make_folder(aside)
+    with file_errors(folder, "cannot be written"):
+        for name in FILE_NAMES:
+            if os.path.exists(os.path.join(folder, name)):
+                platform.replace_file(os.path.join(folder, name), os.path.join(aside, name))
+                platform.sync_folder(aside)
+        platform.sync_folder(folder)
+        # After a kill, some new files are in the folder already, with the names of older ones.
+        for name in set(older) - set(names) - set(new.file_names) - set(FILE_NAMES):
+            remove_file(os.path.join(folder, name))
+        for some in (set(names) - {manifest}, {manifest}):
+            for name in some:
+                platform.replace_file(os.path.join(rows, name), os.path.join(folder, name))
+            platform.sync_folder(folder)
+    remove_work(folder)
+
+
+def finish_publishing(folder: str) -> None:
+    """Ends the `publish` of a call that was killed."""
+    rows, aside = (os.path.join(folder, FOLDER, name) for name in (FINISHED, REPLACED))
+    if os.path.isdir(aside) and os.path.exists(os.path.join(rows, manifest_name(rows))):
+        publish(folder)
+
+
+def is_as_recorded(folder: str, record: ShardRecord | FileRecord) -> bool:
+    """Returns whether a file of a manifest has the content that the manifest states."""
+    path = os.path.join(folder, record.file)
+    return size_of(path) == record.bytes and file_sha256(path) == record.sha256
+
+
+def files_of_manifest(folder: str) -> list[str]:
+    """Returns the names of the files that a finished run wrote, its manifest included."""
+    found = found_manifest(folder)
+    return [] if found is None else [manifest_name(folder), *found.file_names]
+
+
+def stale_tokenizer(folder: str, ours: str | None) -> str | None:
+    """Returns the name of a tokenizer's file in a folder that no manifest lists and that does not hold the tokenizer
+    with this fingerprint: next to its token files, it would decode them to another text."""
+    listed = files_of_manifest(folder)
+    names = (name for name in TOKENIZER_NAMES if name not in listed and os.path.lexists(os.path.join(folder, name)))
+    return next((name for name in names if ours is None or _fingerprint(folder, name) != ours), None)
+
+
+def _fingerprint(folder: str, name: str) -> str | None:
+    """Returns the fingerprint of the tokenizer in a file; None if there is none."""
+    with suppress(FileError, FormatError, UnsupportedError):
+        return Tokenizer.from_file(os.path.join(folder, name)).model.fingerprint
+    return None
+
+
+def replaced_files(folder: str, fingerprint: object) -> list[str]:
+    """Returns the names of the files that earlier runs wrote, finished or not, with their manifest, and that another
+    run removes: not the tokenizer if it has the fingerprint of the other run's, which may read it there."""
+    hidden = os.path.join(folder, FOLDER)
+    places = (folder, os.path.join(hidden, REPLACED))
+    names = dict.fromkeys(name for place in places for name in files_of_manifest(place))
+    return [name for name in names if name not in TOKENIZER_NAMES or _fingerprint(folder, name) != fingerprint]

@@ -27,10 +27,9 @@ from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
 from ..training.train_options import TrainOptions
-from .binarization import described, known_of, name_of, write_dataset
-from .dataset_options import DatasetOptions, Layout, OutputOptions
-from .finished import TOKENIZER_NAMES, call_of, finish_publishing, made_before
-from .manifest import Manifest
+from .binarization import DatasetOptions, described, known_of, name_of, write_dataset
+from .formats import Layout, OutputOptions
+from .manifest import TOKENIZER_NAMES, Manifest, call_of, finish_publishing, made_before
 
 
 def prepare(

@@ -26,7 +26,7 @@ from ..errors import file_errors
 from ..reading.rows import pyarrow_parquet
 from ..support.output_files import give_name
 from ..support.task_results import results_in
-from .dataset_options import Layout
+from .formats import Layout
 from .manifest import ShardRecord
 from .task_encoder import Stream, read_origins, read_starts
 

@@ -2,7 +2,7 @@
 
     tasks, in order   ->  tasks/SETTINGS/TASK: a file for each (task_results.py)     threads, or an executor's workers
     their results     ->  finished/NAME_train_000000.bin ..., manifest.json          threads, or an executor's workers
-    all files there   ->  the output folder, the manifest last (finished.py)
+    all files there   ->  the output folder, the manifest last (manifest.py)
 
 The first two folders are in the hidden folder of the output. A run that was killed does the tasks that have no file.
 If it was making token files, it makes them again, which takes a tenth of the time of the tasks. Until all of them are
@@ -54,10 +54,8 @@ from ..support.output_files import give_name, make_folder, remove_entry, remove_
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
 from ..support.task_results import Order, Section, results_in, task_folder, task_path, write_results
-from .dataset_options import ArrayOptions, Layout
-from .finished import TOKENIZER_NAMES, publish, replaced_files
-from .formats import write_offsets
-from .manifest import FINISHED, Manifest, Records, ShardRecord, record_file
+from .formats import ArrayOptions, Layout, write_offsets
+from .manifest import FINISHED, TOKENIZER_NAMES, Manifest, Records, ShardRecord, publish, record_file, replaced_files
 from .provenance import documents_of, write_provenance
 from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length
 

@@ -15,28 +15,29 @@ and pages of a map count as memory of the process.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import struct
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _binding
 from .._lazy import numpy
 from ..arguments import instance, number_of, param
-from ..errors import ArgumentError, FormatError, file_errors
+from ..errors import ArgumentError, FileMissingError, FormatError, file_errors
 from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids, read_npy_header
 from ..reading.file_types import LLMQ_MAGIC, llmc_file
 from ..reading.files import input_files
 from ..reading.inputs import path_list
-from ..reading.streams import UnchangedStream, open_unchanged
+from ..reading.streams import UnchangedStream, open_unchanged, read_file
 from ..support import platform
 from ..support.call_paths import check_once
 from ..tokenizer import Tokenizer
-from .manifest import FileFacts, check_size, check_tokenizer, file_facts, stated
+from .manifest import Manifest, check_finished, check_size, check_tokenizer, manifest_name
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -407,3 +408,105 @@ def _checked(array: Any, name: str) -> numpy.ndarray[Any, Any]:
     if array.ndim != 1 or array.dtype.kind not in "ui":
         raise FormatError(f"{name}: {array.dtype} of shape {array.shape}, expected a one-dimensional array of integers")
     return array  # type: ignore[no-any-return]
+
+
+# ----------------------------------------------------------------------------------------------------
+# The entry of a manifest about one file
+
+
+class FileFacts(NamedTuple):
+    """The entry of a manifest about one token file."""
+
+    split: str  # the split that it belongs to
+    place: int  # which of the split's files it is, from 0
+    bytes: int  # its size
+    sha256: str  # the SHA-256 of the file
+    dtype: str | None  # the dtype of its ids
+    row_tokens: int | None  # the tokens per row if it has packed rows, otherwise None
+    fingerprint: str | None  # of the tokenizer that made its tokens
+    eot_id: int | None  # the id of its <|endoftext|>
+    eot: str | None  # where these marks are: "append", "prepend" or "none"
+
+
+def file_facts(paths: Iterable[str], are_listed: bool = False) -> list[FileFacts | None]:
+    """Returns the entry of the manifest next to every file, or None if there is no valid one, or it does not name the
+    file. For a link, the manifest may also be next to the file that it leads to, as in a workspace.
+
+    Raises:
+        ArgumentError: with `are_listed`, a file whose folder has a manifest, which does not name it, or no manifest,
+        because the run that writes to it has not finished.
+    """
+
+    @cache
+    def of_folder(folder: str) -> dict[str, FileFacts]:
+        found = _facts_of_folder(folder)
+        if are_listed and not found:
+            check_finished(folder)
+        return found
+
+    def facts_of(path: str) -> FileFacts | None:
+        places = [path, os.path.realpath(path)] if os.path.islink(path) else [path]
+        listed = [of_folder(os.path.dirname(place) or ".") for place in places]
+        found = (facts.get(os.path.basename(place)) for place, facts in zip(places, listed))
+        facts = next(filter(None, found), None)
+        if facts is None and are_listed and any(listed):
+            raise ArgumentError(
+                f"{path}: is not among the token files that the manifest of its folder lists: name those, or keep it"
+                " in another folder"
+            )
+        return facts
+
+    return list(map(facts_of, paths))
+
+
+def stated(argument: str, given: Any, paths: Iterable[str], facts: Iterable[FileFacts | None]) -> Any:
+    """Returns the value of an argument that is an attribute of FileFacts: what manifests state, otherwise `given`.
+
+    Raises:
+        ArgumentError: two of these values differ.
+    """
+    for path, each in zip(paths, facts):
+        value = None if each is None else getattr(each, argument)
+        if None not in (given, value) and given != value:
+            raise ArgumentError(f"{path}: the manifest says {argument}={value!r}, not {given!r}")
+        given = given if value is None else value
+    return given
+
+
+def describes_tokens(folder: str) -> bool:
+    """Returns whether a folder has the manifest of token files."""
+    return bool(_facts_of_folder(folder))
+
+
+def _facts_of_folder(folder: str) -> dict[str, FileFacts]:
+    try:
+        manifest = Manifest.load(folder)
+    except FileMissingError:
+        return {}
+    except FormatError:
+        if _is_of_others(os.path.join(folder, manifest_name(folder))):
+            return {}
+        raise
+    settings, tokenizer = manifest.settings, manifest.tokenizer
+    common: tuple[Any, ...] = (
+        _if_is(str, settings.get("dtype")),
+        manifest.packing["sequence_length"] if manifest.packing is not None else None,
+        _if_is(str, tokenizer.get("fingerprint")),
+        _if_is(int, tokenizer.get("eot")),
+        _if_is(str, settings.get("eot")),
+    )
+    shards = ((split, *each) for split, found in manifest.shards.items() for each in enumerate(found))
+    return {shard.file: FileFacts(split, i, shard.bytes, shard.sha256, *common) for split, i, shard in shards}
+
+
+def _is_of_others(path: str) -> bool:
+    """Returns whether a file that is not a manifest of token files is another program's, not a damaged or newer one."""
+    try:
+        content = json.loads(read_file(path))
+    except (ValueError, RecursionError):
+        return False
+    return not isinstance(content, dict) or "shards" not in content
+
+
+def _if_is(kind: type, value: object) -> Any:
+    return value if isinstance(value, kind) else None

@@ -22,7 +22,6 @@ from ..reading.streams import file_sha256
 from ..support.call_paths import file_id
 from ..support.parallel import end_if_unwanted
 from ..tokenizer import Tokenizer
-from .finished import is_as_recorded
 from .formats import FLAT
 from .manifest import (
     FileRecord,
@@ -30,6 +29,7 @@ from .manifest import (
     ShardRecord,
     check_finished,
     check_tokenizer,
+    is_as_recorded,
     manifest_name,
     marked,
     split_paths,

@@ -44,7 +44,6 @@ TESTS = {
     "corpus/duplicates.py": ["test_corpus_duplicates.py", "test_corpus_clean.py::test_normalized"],
     "corpus/filters.py": ["test_corpus_filters.py"],
     "corpus/pii.py": ["test_corpus_pii.py"],
-    "tokens/pack/best_fit.py": _ROWS,
     "tokens/pack/rows.py": [
         "test_packed_rows.py::test_columns_are_as_in_the_slow_version",
         "test_packed_rows.py::test_a_spare_row_is_a_mark_and_padding",
@@ -66,7 +65,6 @@ TESTS = {
         "test_dialects.py::test_first_uncovered",
         "test_automata.py::test_patterns_of_models",
     ],
-    "tokens/mix/amounts.py": _RECIPE,
     "tokens/mix/drawing.py": _DRAWING,
     "tokens/mix/recipe.py": _RECIPE,
 }

@@ -23,7 +23,7 @@ from pybpe.errors import Error
 from pybpe.reading.inputs import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.support.parallel import RunOptions
-from pybpe.tokens.dataset_options import ArrayOptions, OutputOptions
+from pybpe.tokens.formats import ArrayOptions, OutputOptions
 from pybpe.tokens.joining import join
 from pybpe.tokens.mix import mix
 

@@ -13,8 +13,7 @@ from reference import mixing as reference
 
 import pybpe
 from pybpe.cli import main
-from pybpe.tokens.mix.amounts import asked_tokens
-from pybpe.tokens.mix.recipe import load_recipe
+from pybpe.tokens.mix.recipe import asked_tokens, load_recipe
 
 
 def of(**content: Any) -> dict[str, Any]:

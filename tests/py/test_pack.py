@@ -19,7 +19,7 @@ from llmc_compat.check import check
 from llmc_compat.shards import Batch, read_shard
 from pybpe.cli import main
 from pybpe.loading import PackedSequences
-from pybpe.tokens.dataset_options import METHODS
+from pybpe.tokens.formats import METHODS
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.pack.rows import COLUMNS, row_fault
 from pybpe.tokens.verification import dataset_statistics, verify

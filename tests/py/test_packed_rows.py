@@ -9,10 +9,9 @@ from reference.packing import best_fit_spaces, columns, fewest_rows, fitted, gat
 
 import pybpe
 from pybpe import _binding
-from pybpe.tokens.dataset_options import METHODS
+from pybpe.tokens.formats import METHODS
 from pybpe.tokens.pack import pieces as pieces_module
-from pybpe.tokens.pack.best_fit import best_fit, refit
-from pybpe.tokens.pack.pieces import chunks, groups, pieces_of, place, row_count, shuffled
+from pybpe.tokens.pack.pieces import best_fit, chunks, groups, pieces_of, place, refit, row_count, shuffled
 from pybpe.tokens.pack.rows import COLUMNS, columns_of
 from pybpe.tokens.token_files import TokenStream
 

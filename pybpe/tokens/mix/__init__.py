@@ -1,8 +1,7 @@
 """Mixes sources by a recipe, and shuffles all documents: what enters a batch, and in what order.
 
-recipe.py      the recipe, a TOML file           amounts.py    how many tokens a phase asks of a source
-sources.py     folders of tokens, and text       drawing.py    which documents a phase gets, at random
-shuffling.py   the order, in buckets on disk     mixing.py     the functions that users call
+mixing.py   the functions that users call, and the sources    drawing.py     which documents are used, at random
+recipe.py   the recipe, a TOML file, and its amounts          shuffling.py   their order, in buckets on disk
 """
 
 from .mixing import MixPlan as MixPlan

@@ -24,10 +24,19 @@ from ...reading.streams import read_file
 from ...support.output_files import FOLDER, make_folder, only_writer, real_output, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
-from ..dataset_options import RowOptions
-from ..finished import TOKENIZER_NAMES, call_of, files_of_manifest, finish_publishing, made_before, publish
-from ..formats import FLAT, FORMATS, LLMC
-from ..manifest import FINISHED, FileRecord, Manifest, ShardRecord
+from ..formats import FLAT, FORMATS, LLMC, RowOptions
+from ..manifest import (
+    FINISHED,
+    TOKENIZER_NAMES,
+    FileRecord,
+    Manifest,
+    ShardRecord,
+    call_of,
+    files_of_manifest,
+    finish_publishing,
+    made_before,
+    publish,
+)
 from ..run import check_least
 from ..task_encoder import ID_BYTES, text_length
 from ..token_files import MarksFirst, TokenStream, with_marks_first
