@@ -27,7 +27,7 @@ from ..support.parallel import RunOptions
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .formats import ArrayOptions, Layout, OutputOptions
-from .manifest import Manifest, call_of, finish_publishing, found_manifest, made_before
+from .manifest import Manifest, call_of, found_manifest, made_before, writing_to
 from .run import Job, write_token_files
 from .task_encoder import KEEP, TaskEncoder, is_plain
 
@@ -161,8 +161,7 @@ def binarize(
     options, kinds = options.for_tokenizer(tok), Kinds(options.read, tok.model.eot, ids=output.ids)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
     given, folder = given_inputs(inputs), _binding.path_text(out)
-    with only_writer(folder):
-        finish_publishing(folder)
+    with writing_to(folder):
         staged = stage(given, folder, options.read, [folder], kinds.columns)
         layout = Layout(tok, options.output, folder, name or name_of(inputs, given, staged), staged.names)
         options = options.decided(staged.files, kinds, folder)

@@ -25,12 +25,11 @@ from ..errors import ArgumentError, FormatError
 from ..reading.charset import Doubts
 from ..reading.inputs import Inputs, path_list
 from ..reading.splits import SPLIT_NAMES
-from ..support.output_files import only_writer
 from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .formats import Layout, OutputOptions
-from .manifest import Manifest, ShardRecord, finish_publishing, made_before, split_paths
+from .manifest import Manifest, ShardRecord, made_before, split_paths, writing_to
 from .run import Job, write_token_files
 from .task_encoder import TYPECODES, Encoded, Segment, text_length
 from .token_folders import TokenFolder, check_copies, check_documents_apart, with_mark_of
@@ -83,8 +82,7 @@ def join(
     output = OutputOptions(**given, name=name or parts[0].manifest.name)
     output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     fingerprint = hashed(output, [part.sha256 for part in parts])
-    with only_writer(target):
-        finish_publishing(target)
+    with writing_to(target):
         inputs = [input for part in parts for input in part.manifest.inputs]
         encodings = {name: encoding for part in parts for name, encoding in part.manifest.encodings.items()}
         crlf = [name for part in parts for name in part.manifest.crlf]

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from ..reading.input_file import InputFile
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, read_file, sample_of
 from ..support import platform
-from ..support.output_files import FOLDER, make_folder, remove_file, remove_work
+from ..support.output_files import FOLDER, make_folder, only_writer, remove_file, remove_work
 from ..support.replacing import differences
 from ..support.task_results import TASKS, hashed, size_of
 from ..tokenizer import Tokenizer
@@ -585,13 +585,23 @@ def _refusal(folder: str, what: str) -> ArgumentError:
 # The content of a folder of token files
 
 
+@contextmanager
+def writing_to(folder: str) -> Iterator[None]:
+    """Holds the lock of an output folder, and first ends the `publish` of a call that was killed."""
+    with only_writer(folder):
+        finished, aside = (os.path.join(folder, FOLDER, name) for name in (FINISHED, REPLACED))
+        if os.path.isdir(aside) and os.path.exists(os.path.join(finished, manifest_name(finished))):
+            publish(folder)
+        yield
+
+
 def publish(folder: str, made: Manifest | None = None) -> None:
     """Moves finished files into their output folder, the manifest last. Removes the files that the manifest there
     lists, and says so to a caller who has just `made` the new one. The old manifest is put aside first, because it
     would be wrong from then on, and still lists them after a kill."""
-    rows, aside = (os.path.join(folder, FOLDER, name) for name in (FINISHED, REPLACED))
-    manifest, names = manifest_name(rows), os.listdir(rows)
-    new = made or Manifest.load(rows)
+    finished, aside = (os.path.join(folder, FOLDER, name) for name in (FINISHED, REPLACED))
+    manifest, names = manifest_name(finished), os.listdir(finished)
+    new = made or Manifest.load(finished)
     older = replaced_files(folder, new.tokenizer.get("fingerprint"))
     older = [name for name in older if os.path.lexists(os.path.join(folder, name))]
     if older and made is not None:
@@ -608,16 +618,9 @@ def publish(folder: str, made: Manifest | None = None) -> None:
             remove_file(os.path.join(folder, name))
         for some in (set(names) - {manifest}, {manifest}):
             for name in some:
-                platform.replace_file(os.path.join(rows, name), os.path.join(folder, name))
+                platform.replace_file(os.path.join(finished, name), os.path.join(folder, name))
             platform.sync_folder(folder)
     remove_work(folder)
-
-
-def finish_publishing(folder: str) -> None:
-    """Ends the `publish` of a call that was killed."""
-    rows, aside = (os.path.join(folder, FOLDER, name) for name in (FINISHED, REPLACED))
-    if os.path.isdir(aside) and os.path.exists(os.path.join(rows, manifest_name(rows))):
-        publish(folder)
 
 
 def is_as_recorded(folder: str, record: ShardRecord | FileRecord) -> bool:

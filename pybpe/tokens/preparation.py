@@ -21,7 +21,6 @@ from ..reading.inputs import Inputs, ReadOptions
 from ..reading.objects import given_inputs
 from ..reading.planning import Plan
 from ..reading.splits import SplitOptions
-from ..support.output_files import only_writer
 from ..support.parallel import RunOptions
 from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
@@ -29,7 +28,7 @@ from ..training.merging import TrainInput, train_model
 from ..training.train_options import TrainOptions
 from .binarization import DatasetOptions, described, known_of, name_of, write_dataset
 from .formats import Layout, OutputOptions
-from .manifest import TOKENIZER_NAMES, Manifest, call_of, finish_publishing, made_before
+from .manifest import TOKENIZER_NAMES, Manifest, call_of, made_before, writing_to
 
 
 def prepare(
@@ -112,8 +111,7 @@ def prepare_dataset(
     mark = end_of_text_of(counting.specials, training.end_of_text)
     options.output.for_vocabulary(training.vocab_size, mark)  # refuses now, not after training
     kinds = Kinds(options.read, mark)
-    with only_writer(folder):
-        finish_publishing(folder)
+    with writing_to(folder):
         columns = Kinds(options.read, mark, ids=options.output.ids).columns
         staged = stage(given, folder, options.read, [folder], columns)
         check_mark(kinds, counting.specials, counting.matching, staged.files)

@@ -92,7 +92,7 @@ def drawn_texts(texts: list[list[int]], drawn: Drawn, seed: int, source: str = "
     """Returns what was drawn as the slow version does."""
     found = []
     for of_pass, part in enumerate(drawn.passes):
-        keys = drawing_keys(seed, source, of_pass).first(numpy.arange(len(texts)))
+        keys = drawing_keys(numpy.arange(len(texts)), seed, source, of_pass)
         assert part.chosen(keys).any()
         for number in sorted(part.chosen(keys).nonzero()[0].tolist(), key=lambda number: int(keys[number])):
             size = part.cut[1] if part.cut and part.cut[0] == number else len(texts[number]) + 1
@@ -141,9 +141,9 @@ def test_everything_is_each_document_once() -> None:
 def global_shuffle(count: int, seed: int) -> list[int]:
     """The order of documents of two sources."""
     half = count // 2
-    keys = [writing_keys(seed, "train", source, 0) for source in ("a", "b")]
-    first = numpy.concatenate([keys[0].first(numpy.arange(half)), keys[1].first(numpy.arange(count - half))])
-    second = numpy.concatenate([keys[0].second(numpy.arange(half)), keys[1].second(numpy.arange(count - half))])
+    counts = {"a": half, "b": count - half}
+    keys = [writing_keys(numpy.arange(size), seed, "train", source, 0) for source, size in counts.items()]
+    first, second = map(numpy.concatenate, zip(*keys))
     return [int(i) for i in order_of(first, second)]
 
 
@@ -183,7 +183,7 @@ def test_every_set_of_documents_is_equally_likely_in_a_part_of_a_pass(monkeypatc
     pairs: Counter[object] = Counter()
     for seed in range(1000):
         (part,) = draw(documents, 40, 64, seed, "x").passes
-        chosen = part.chosen(drawing_keys(seed, "x", 0).first(numpy.arange(12))).nonzero()[0].tolist()
+        chosen = part.chosen(drawing_keys(numpy.arange(12), seed, "x", 0)).nonzero()[0].tolist()
         assert len(chosen) == 4
         pairs.update((a, b) for a in chosen for b in chosen if a < b)
     assert excess(pairs, 66) < 5
@@ -191,8 +191,8 @@ def test_every_set_of_documents_is_equally_likely_in_a_part_of_a_pass(monkeypatc
 
 def test_the_order_in_the_output_does_not_follow_the_order_of_drawing() -> None:
     numbers = numpy.arange(20_000)
-    drawing = drawing_keys(3, "x", 0).first(numbers).argsort().argsort()
-    writing = writing_keys(3, "train", "x", 0).first(numbers).argsort().argsort()
+    drawing = drawing_keys(numbers, 3, "x", 0).argsort().argsort()
+    writing = writing_keys(numbers, 3, "train", "x", 0)[0].argsort().argsort()
     assert abs(numpy.corrcoef(drawing, writing)[0, 1]) < 4 / sqrt(len(numbers))
     assert abs(numpy.corrcoef(numbers, writing)[0, 1]) < 4 / sqrt(len(numbers))
 

@@ -28,7 +28,7 @@ import struct
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..._lazy import Array, numpy
 from ...errors import FormatError, file_errors
@@ -125,34 +125,23 @@ def _fault(stream: TokenStream, token: int, fault: str) -> FormatError:
 # Random numbers
 
 
-class Keys:
-    """The keys of documents for one purpose, which names and numbers describe."""
-
-    def __init__(self, *purpose: str | int) -> None:
-        digest = hashlib.blake2b(json.dumps(purpose).encode(), digest_size=32).digest()
-        self._words = struct.unpack("<4Q", digest)
-
-    def first(self, documents: Array) -> Array:
-        """Returns the keys of these documents: uint64. Different documents have different keys."""
-        return self._word(documents, 0)
-
-    def second(self, documents: Array) -> Array:
-        """Returns independent keys, which break ties between documents of different purposes."""
-        return self._word(documents, 2)
-
-    def _word(self, documents: Array, at: int) -> Array:
-        start, change = (numpy.uint64(word) for word in self._words[at : at + 2])
-        return scrambled(scrambled(documents.astype(numpy.uint64) * numpy.uint64(_GOLDEN) + start) ^ change)
+def drawing_keys(documents: Array, seed: int, source: str, number: int) -> Array:
+    """Returns keys of documents. Sorted by them, documents are in the order of pass `number` over a source."""
+    return _keys(documents, 0, "draw", seed, source, number)
 
 
-def drawing_keys(seed: int, source: str, number: int) -> Keys:
-    """Returns keys. Sorted by them, documents are in the order of pass `number` over a source."""
-    return Keys("draw", seed, source, number)
+def writing_keys(documents: Array, seed: int, split: str, source: str, number: int) -> tuple[Array, Array]:
+    """Returns the keys that order the documents of pass `number` over a source in the output (see Drawn.spread), and
+    independent keys, which break ties between documents of different passes."""
+    purpose = "write", seed, split, source, number
+    return _keys(documents, 0, *purpose), _keys(documents, 2, *purpose)
 
 
-def writing_keys(seed: int, split: str, source: str, number: int) -> Keys:
-    """Returns the keys that order the documents of pass `number` over a source in the output: see Drawn.spread."""
-    return Keys("write", seed, split, source, number)
+def _keys(documents: Array, at: int, *purpose: str | int) -> Array:
+    """Returns the keys of documents for a purpose: uint64. Different documents have different keys."""
+    words = struct.unpack("<4Q", hashlib.blake2b(json.dumps(purpose).encode(), digest_size=32).digest())
+    start, change = map(numpy.uint64, words[at : at + 2])
+    return scrambled(scrambled(documents.astype(numpy.uint64) * numpy.uint64(_GOLDEN) + start) ^ change)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -233,7 +222,7 @@ def draw(documents: Documents, tokens: int, tolerance: int, seed: int, source: s
     number, rest = divmod(tokens, documents.tokens)
     passes, count = [Pass(documents.tokens)] * number, number * len(documents)
     if rest:
-        key, document, before, some = _border(documents, drawing_keys(seed, source, number), rest)
+        key, document, before, some = _border(documents, rest, seed, source, number)
         missing = rest - before
         part = Pass(before, key)
         if missing >= max(2, tolerance):
@@ -243,12 +232,12 @@ def draw(documents: Documents, tokens: int, tolerance: int, seed: int, source: s
     return Drawn(tuple(passes), sum(part.tokens for part in passes), count)
 
 
-def _border(documents: Documents, keys: Keys, tokens: int) -> tuple[int, int, int, int]:
-    """Finds the first document, in the order of the keys, that ends after `tokens`, which are fewer than all. Returns
+def _border(documents: Documents, tokens: int, *of_pass: Any) -> tuple[int, int, int, int]:
+    """Finds the first document, in the order of a pass, that ends after `tokens`, which are fewer than all. Returns
     its key and number, and how many tokens and documents are before it."""
     shift = numpy.uint64(64 - (_BINS - 1).bit_length())
     sums, counts = numpy.zeros(_BINS, dtype=numpy.int64), numpy.zeros(_BINS, dtype=numpy.int64)
-    for _, found, lengths in _keyed(documents, keys):
+    for _, found, lengths in _keyed(documents, *of_pass):
         bins = (found >> shift).astype(numpy.int64)
         sums += numpy.bincount(bins, lengths, _BINS).astype(numpy.int64)  # exact: a block has fewer than 2^53 tokens
         counts += numpy.bincount(bins, minlength=_BINS)
@@ -256,7 +245,7 @@ def _border(documents: Documents, keys: Keys, tokens: int) -> tuple[int, int, in
     wanted = int(numpy.searchsorted(ends, tokens, side="right"))
     before = int(ends[wanted] - sums[wanted])
     parts = [numpy.empty((3, 0), dtype=numpy.uint64)]
-    for at, found, lengths in _keyed(documents, keys):
+    for at, found, lengths in _keyed(documents, *of_pass):
         places = numpy.flatnonzero(found >> shift == numpy.uint64(wanted))
         parts.append(numpy.stack([found[places], places.astype(numpy.uint64) + numpy.uint64(at), lengths[places]]))
     some = numpy.concatenate(parts, axis=1)
@@ -267,7 +256,7 @@ def _border(documents: Documents, keys: Keys, tokens: int) -> tuple[int, int, in
     return key, document, int(inside[place]) - length, int(counts[:wanted].sum()) + place
 
 
-def _keyed(documents: Documents, keys: Keys) -> Iterator[tuple[int, Array, Array]]:
+def _keyed(documents: Documents, *of_pass: Any) -> Iterator[tuple[int, Array, Array]]:
     """Yields the number of a document, and the keys and lengths from it on."""
     for at, lengths in documents.blocks():
-        yield at, keys.first(numpy.arange(at, at + len(lengths))), lengths
+        yield at, drawing_keys(numpy.arange(at, at + len(lengths)), *of_pass), lengths

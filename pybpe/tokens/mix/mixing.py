@@ -13,19 +13,18 @@ from ... import _binding
 from ...arguments import instance, number_of, whole_number
 from ...errors import FormatError, file_errors
 from ...reading.splits import SPLIT_NAMES
-from ...support.output_files import only_writer
 from ...support.parallel import RunOptions, memory_left, process_memory
 from ...support.task_results import hashed
 from ...tokenizer import Tokenizer
 from ..binarization import described
 from ..formats import Layout, OutputOptions
-from ..manifest import Manifest, call_of, finish_publishing, made_before, passes
+from ..manifest import Manifest, call_of, made_before, passes, writing_to
 from ..run import Job, write_token_files
 from ..token_files import TokenStream
 from ..token_folders import TokenFolder, check_copies, check_documents_apart, with_mark_of
 from .drawing import Documents, Drawn, draw_all, everything, find_documents
 from .recipe import Recipe, Source, asked_tokens, load_recipe
-from .shuffling import DEFAULT_MEMORY, LEAST_MEMORY, Shuffle, ShuffledSplit
+from .shuffling import DEFAULT_MEMORY, LEAST_MEMORY, Shuffle
 
 
 def mix(
@@ -90,8 +89,7 @@ def mix(
     tok = with_mark_of(tok, *sources)
     output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     asked_tokens(given, _sizes(given, sources))  # refuses impossible amounts before anything is written
-    with only_writer(folder):
-        finish_publishing(folder)
+    with writing_to(folder):
         calls = [source.sha256 for source in sources]
         call = call_of((given.content, given.seed, tok.model.fingerprint, output, length, calls))
         manifests = {it.name: {"manifest": source.sha256} for it, source in zip(given.sources, sources)}
@@ -113,30 +111,26 @@ def _mixed(
     hidden = layout.unfinished
     asked = asked_tokens(recipe, _sizes(recipe, sources))
     documents = [documents_of(source, hidden) for source in sources]
-    drawn = draw_all(recipe, [some[0] for some in documents if some[0]], asked, length)
     splits = 1 + max(number for number, some in enumerate(zip(*documents)) if any(some))
-    sections = [ShuffledSplit(0, drawn)]
+    drawn = [draw_all(recipe, [some[0] for some in documents if some[0]], asked, length)]
     for split in range(1, splits):
-        found = [some[split] for some in documents]
-        sections.append(ShuffledSplit(split, [everything(some) if some else Drawn() for some in found]))
+        drawn.append([everything(found) if (found := some[split]) else Drawn() for some in documents])
     shuffle = Shuffle(
         layout.tok,
         os.path.join(hidden, "buckets"),
         [source.name for source in recipe.sources],
         documents,
-        sections,
+        drawn,
         recipe.seed,
         layout.output.dtype,
         memory_left(run.memory_limit or DEFAULT_MEMORY),
     )
-    mixture = _mixture(recipe, sources, asked, drawn)
-    settings = {**known.settings, "mixture": mixture}
-    states = [state_of(source) for source in sources]
-    fingerprint = hashed(states, sections, shuffle.buckets, settings, layout.name)
+    settings = {**known.settings, "mixture": _mixture(recipe, sources, asked, drawn[0])}
+    fingerprint = hashed([state_of(source) for source in sources], drawn, shuffle.buckets, settings, layout.name)
+    tasks = [(task, repr(task).encode(), b"") for task in shuffle.tasks()]
     encode = partial(shuffle.encode, progress=run.progress)
-    tasks = ((task, name, b"") for name, task in shuffle.tasks())
     job = Job(fingerprint, splits, tasks, encode, doing=("shuffling", "token"))
-    total = sum(section.tokens for section in sections)
+    total = sum(each.tokens for some in drawn for each in some)
     return write_token_files(layout, job, run, total, replace(known, settings=settings))
 
 

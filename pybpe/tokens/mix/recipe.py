@@ -84,82 +84,69 @@ def load_recipe(recipe: _binding.PathLike | Mapping[str, Any]) -> Recipe:
     Raises:
         FileError: the file cannot be read. FormatError: it is not TOML. ArgumentError: it is not a recipe.
     """
-    if isinstance(recipe, Mapping):
-        return _RecipeReader("recipe", "").recipe(recipe)
-    path = _binding.path_text(recipe)
-    return _RecipeReader(path, os.path.dirname(path)).recipe(read_toml(path))
+    path = None if isinstance(recipe, Mapping) else _binding.path_text(recipe)
+    try:
+        return _recipe(recipe, "") if path is None else _recipe(read_toml(path), os.path.dirname(path))
+    except ArgumentError as error:
+        raise ArgumentError(f"{path or 'recipe'}: {error}") from None
 
 
-class _RecipeReader:
-    """Checks the contents of a recipe.
+def _recipe(content: Any, folder: str) -> Recipe:
+    """Returns a recipe whose paths are relative to a folder. Raises ArgumentError, which says where the fault is."""
+    table = _table(content, "", _RECIPE)
+    sources = table.get("sources")
+    if not isinstance(sources, Mapping) or not sources or not all(isinstance(name, str) for name in sources):
+        raise ArgumentError("sources: must be a table with at least one source")
+    found = tuple(_source(name, value, folder) for name, value in sources.items())
+    tokens = _integer(table["tokens"], "tokens", 1) if "tokens" in table else None
+    return Recipe(_integer(table.get("seed", 0), "seed", None), tokens, found, _plain(content))
 
-    Args:
-        name: the recipe's, for errors.
-        folder: what paths are relative to.
-    """
 
-    def __init__(self, name: str, folder: str) -> None:
-        self._name, self._folder = name, folder
+def _source(name: str, content: Any, folder: str) -> Source:
+    where = f"sources.{name}"
+    table = _table(content, where, _SOURCE)
+    if "data" not in table:
+        raise ArgumentError(f"{where}: needs data, a folder that binarize wrote")
+    if not isinstance(table["data"], (str, os.PathLike)):
+        raise ArgumentError(f"{where}: data must be a path, not {shown(table['data'])}")
+    data = os.path.join(folder, _binding.path_text(table["data"]))
+    most = _number(table.get("max_epochs", MAX_EPOCHS), f"{where}.max_epochs")
+    return Source(name, data, *_amount(table, where), most, "max_epochs" in table)
 
-    def recipe(self, content: Any) -> Recipe:
-        """Returns the recipe."""
-        table = self._table(content, "", _RECIPE)
-        sources = table.get("sources")
-        if not isinstance(sources, Mapping) or not sources or not all(isinstance(name, str) for name in sources):
-            raise self._error("sources", "must be a table with at least one source")
-        found = tuple(self._source(name, value) for name, value in sources.items())
-        tokens = self._integer(table["tokens"], "tokens", 1) if "tokens" in table else None
-        return Recipe(self._integer(table.get("seed", 0), "seed", None), tokens, found, _plain(content))
 
-    def _source(self, name: str, content: Any) -> Source:
-        where = f"sources.{name}"
-        table = self._table(content, where, _SOURCE)
-        if "data" not in table:
-            raise self._error(where, "needs data, a folder that binarize wrote")
-        data = self._path(table["data"], where)
-        most = self._number(table.get("max_epochs", MAX_EPOCHS), f"{where}.max_epochs")
-        return Source(name, data, *self._amount(table, where), most, "max_epochs" in table)
+def _amount(table: Mapping[str, Any], where: str) -> tuple[str, Fraction]:
+    kinds = [kind for kind in AMOUNTS if kind in table]
+    if len(kinds) != 1:
+        raise ArgumentError(f"{where}: needs one of weight, tokens or epochs, but has {' and '.join(kinds) or 'none'}")
+    kind, value = kinds[0], table[kinds[0]]
+    if value == ALL and kind != "weight":
+        return "epochs", Fraction(1)
+    if kind == "tokens":
+        return kind, Fraction(_integer(value, f"{where}.tokens", 1))
+    return kind, _number(value, f"{where}.{kind}")
 
-    def _path(self, given: Any, where: str) -> str:
-        if not isinstance(given, (str, os.PathLike)):
-            raise self._error(where, f"data must be a path, not {shown(given)}")
-        return os.path.join(self._folder, _binding.path_text(given))
 
-    def _amount(self, table: Mapping[str, Any], where: str) -> tuple[str, Fraction]:
-        kinds = [kind for kind in AMOUNTS if kind in table]
-        if len(kinds) != 1:
-            raise self._error(where, f"needs one of weight, tokens or epochs, but has {' and '.join(kinds) or 'none'}")
-        kind, value = kinds[0], table[kinds[0]]
-        if value == ALL and kind != "weight":
-            return "epochs", Fraction(1)
-        if kind == "tokens":
-            return kind, Fraction(self._integer(value, f"{where}.tokens", 1))
-        return kind, self._number(value, f"{where}.{kind}")
+def _table(content: Any, where: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(content, Mapping):
+        raise ArgumentError(f"{where or 'its content'}: must be a table, not {shown(content)}")
+    for key in content:
+        if key not in known:
+            told = f"is unknown here; known are {', '.join(known)}"
+            raise ArgumentError(f"{f'{where}.{key}'.lstrip('.')}: {told}")
+    return content
 
-    # ------------------------------------------------------------------------------------------------
-    # Values
 
-    def _table(self, content: Any, where: str, known: tuple[str, ...]) -> Mapping[str, Any]:
-        if not isinstance(content, Mapping):
-            raise self._error(where or "its content", f"must be a table, not {shown(content)}")
-        for key in content:
-            if key not in known:
-                raise self._error(f"{where}.{key}".lstrip("."), f"is unknown here; known are {', '.join(known)}")
-        return content
+def _integer(value: Any, where: str, least: int | None) -> int:
+    is_integer = isinstance(value, int) or (isinstance(value, float) and value.is_integer())  # such as 1e9
+    if isinstance(value, bool) or not is_integer or (least is not None and value < least):
+        raise ArgumentError(f"{where}: must be an integer{'' if least is None else ' above 0'}, not {shown(value)}")
+    return int(value)
 
-    def _integer(self, value: Any, where: str, least: int | None) -> int:
-        is_integer = isinstance(value, int) or (isinstance(value, float) and value.is_integer())  # such as 1e9
-        if isinstance(value, bool) or not is_integer or (least is not None and value < least):
-            raise self._error(where, f"must be an integer{'' if least is None else ' above 0'}, not {shown(value)}")
-        return int(value)
 
-    def _number(self, value: Any, where: str) -> Fraction:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-            raise self._error(where, f"must be a number above 0, not {shown(value)}")
-        return Fraction(str(value))  # the decimal that was written, not the nearest float
-
-    def _error(self, where: str, fault: str) -> ArgumentError:
-        return ArgumentError(f"{self._name}: {where}: {fault}")
+def _number(value: Any, where: str) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise ArgumentError(f"{where}: must be a number above 0, not {shown(value)}")
+    return Fraction(str(value))  # the decimal that was written, not the nearest float
 
 
 def _plain(content: Any) -> Any:

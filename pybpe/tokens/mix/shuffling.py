@@ -43,23 +43,6 @@ _PART_TOKENS = 1 << 20
 _INDEX = [("first", "u8"), ("second", "u8"), ("tokens", "i8")]  # both keys of a document, and its tokens
 
 
-@dataclass(frozen=True)
-class ShuffledSplit:
-    """Documents that are shuffled together."""
-
-    split: int  # index into SPLIT_NAMES
-    drawn: Sequence[Drawn]  # the part of each source
-
-    @property
-    def tokens(self) -> int:
-        """The number of tokens."""
-        return sum(drawn.tokens for drawn in self.drawn)
-
-    def size(self, id_bytes: int) -> int:
-        """Returns how much memory it would take to sort it at once."""
-        return self.tokens * id_bytes + sum(drawn.documents for drawn in self.drawn) * _DOCUMENT_BYTES
-
-
 class _Block(NamedTuple):
     """Consecutive documents of a split of a source."""
 
@@ -72,22 +55,23 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Writes the documents of all sections. A task is a bucket, or a section if there are no buckets."""
+    """Writes the documents of all splits. A task is a bucket, or a split if there are no buckets."""
 
     tok: Tokenizer  # the tokenizer that made the tokens
     folder: str  # where the buckets are
     names: Sequence[str]  # the names of the sources
     documents: Sequence[Sequence[Documents | None]]  # documents[source][split], or None if the source has no such split
-    sections: Sequence[ShuffledSplit]  # in the order of the output
+    drawn: Sequence[Sequence[Drawn]]  # drawn[split][source]: the documents that the output has
     seed: int  # chooses the order
     dtype: str  # of the ids
     memory: int  # about how many bytes of memory may be used
 
     @property
     def buckets(self) -> list[int]:
-        """The number of buckets of every section."""
-        most = max(1, self.memory // 4)
-        return [max(1, -(-section.size(ID_BYTES[self.dtype]) // most)) for section in self.sections]
+        """The number of buckets of every split."""
+        most, width = max(1, self.memory // 4), ID_BYTES[self.dtype]
+        sizes = [sum(each.tokens * width + each.documents * _DOCUMENT_BYTES for each in some) for some in self.drawn]
+        return [max(1, -(-size // most)) for size in sizes]
 
     @property
     def is_direct(self) -> bool:
@@ -104,34 +88,31 @@ class Shuffle:
         except (FileError, FormatError):
             return False
 
-    def tasks(self) -> Iterator[tuple[bytes, tuple[ShuffledSplit, int]]]:
-        """Yields tasks with their fingerprints: a split and the number of its bucket."""
-        for section, buckets in self._numbered():
-            for bucket in buckets:
-                yield f"{section.split} {bucket}".encode(), (section, bucket)
+    def tasks(self) -> list[tuple[int, int]]:
+        """Returns the tasks: a split and the number of one of its buckets."""
+        return [(split, bucket) for split, numbers in enumerate(self._numbers()) for bucket in numbers]
 
     def encode(
-        self, tasks: Iterable[tuple[ShuffledSplit, int]], doubts: Doubts, progress: bool | None = None
+        self, tasks: Iterable[tuple[int, int]], doubts: Doubts, progress: bool | None = None
     ) -> Iterator[Encoded]:
         """Yields the tokens of tasks. One thread does everything: it mostly copies memory."""
-        for section, bucket in tasks:
+        for split, bucket in tasks:
             if not self.is_direct and not self.has_buckets():
                 self._distribute(progress)
-            ordered = self._of_sources(section) if self.is_direct else self._bucket(bucket)
+            ordered = self._of_sources(split) if self.is_direct else self._bucket(bucket)
             for at in range(0, ordered.tokens, _PART_TOKENS):
                 end = min(at + _PART_TOKENS, ordered.tokens)
                 found, documents = ordered.part(at, end)
                 ids = array(TYPECODES[self.dtype])
                 ids.frombytes(found.data.cast("B"))
                 size = text_length(self.tok, ids)
-                yield Encoded([Segment(section.split, ids, documents, size, end == ordered.tokens)], len(ids))
+                yield Encoded([Segment(split, ids, documents, size, end == ordered.tokens)], len(ids))
             yield Encoded([], 0, True)
             del ordered  # two buckets at once may not fit
 
-    def _numbered(self) -> Iterator[tuple[ShuffledSplit, range]]:
-        """Yields the sections with the numbers of their buckets."""
-        for section, last, count in zip(self.sections, accumulate(self.buckets), self.buckets):
-            yield section, range(last - count, last)
+    def _numbers(self) -> list[range]:
+        """Returns the numbers of the buckets of every split."""
+        return [range(last - count, last) for last, count in zip(accumulate(self.buckets), self.buckets)]
 
     # ------------------------------------------------------------------------------------------------
     # Sources
@@ -155,30 +136,30 @@ class Shuffle:
         ids = documents.stream.slice(block.start, block.start + int(block.lengths.sum()))
         return numpy.ascontiguousarray(ids, dtype=self.dtype)
 
-    def _drawn(self, section: ShuffledSplit, block: _Block) -> Iterator[tuple[Array, Array]]:
-        """Yields the documents of a block that a section has, for every pass over the source: their places in the
+    def _chosen(self, block: _Block) -> Iterator[tuple[Array, Array]]:
+        """Yields the documents of a block that the output has, for every pass over the source: their places in the
         block, and their index."""
         name, numbers = self.names[block.source], numpy.arange(block.first, block.first + len(block.lengths))
-        drawn = section.drawn[block.source]
+        drawn = self.drawn[block.split][block.source]
         for number, part in enumerate(drawn.passes):
-            places = part.chosen(drawing_keys(self.seed, name, number).first(numbers)).nonzero()[0]
-            keys = writing_keys(self.seed, SPLIT_NAMES[section.split], name, number)
+            places = part.chosen(drawing_keys(numbers, self.seed, name, number)).nonzero()[0]
+            first, second = writing_keys(numbers[places], self.seed, SPLIT_NAMES[block.split], name, number)
             index = numpy.empty(len(places), dtype=_INDEX)
-            index["first"] = drawn.spread(number, keys.first(numbers[places]))
-            index["second"] = keys.second(numbers[places])
+            index["first"] = drawn.spread(number, first)
+            index["second"] = second
             index["tokens"] = block.lengths[places]
             if part.cut is not None:
                 index["tokens"][numbers[places] == part.cut[0]] = part.cut[1]
             yield places, index
 
-    def _of_sources(self, section: ShuffledSplit) -> _Ordered:
-        """Reads the documents of a section where they are."""
+    def _of_sources(self, split: int) -> _Ordered:
+        """Reads the documents of a split where they are."""
         blocks, at = [numpy.empty(0, dtype=self.dtype)], 0
         found = [(numpy.empty(0, dtype=_INDEX), numpy.empty(0, dtype=numpy.int64))]
         for block in self._blocks(self.memory // 4):
-            if block.split == section.split:
+            if block.split == split:
                 starts = _starts(block.lengths)
-                found += [(index, at + starts[places]) for places, index in self._drawn(section, block)]
+                found += [(index, at + starts[places]) for places, index in self._chosen(block)]
                 blocks.append(self._ids(block))
                 at += len(blocks[-1])
         ids = blocks[-1] if len(blocks) <= 2 else numpy.concatenate(blocks)  # a copy of all
@@ -208,7 +189,9 @@ class Shuffle:
             with file_errors(path, "cannot be written"):
                 open(path, "wb").close()
         block_bytes = min(max(len(paths) // 2 * _WRITE_BYTES, _BLOCK_BYTES), max(self.memory // 4, 1))
-        with Progress("distributing", sum(section.tokens for section in self.sections), "token", progress) as bar:
+        with Progress(
+            "distributing", sum(each.tokens for some in self.drawn for each in some), "token", progress
+        ) as bar:
             for block in self._blocks(block_bytes):
                 bar.add(self._distribute_block(block))
         for path in paths:
@@ -217,19 +200,17 @@ class Shuffle:
 
     def _distribute_block(self, block: _Block) -> int:
         """Returns the number of tokens that were written."""
-        ids, starts = self._ids(block), _starts(block.lengths)
-        written = 0
-        for section, numbers in self._numbered():
-            count = len(numbers)
-            for places, index in self._drawn(section, block) if section.split == block.split else ():
-                buckets = ((index["first"] >> numpy.uint64(32)) * numpy.uint64(count) >> numpy.uint64(32)).astype("i8")
-                order = numpy.argsort(buckets, kind="stable")
-                ends = numpy.cumsum(numpy.bincount(buckets, minlength=count)).tolist()
-                for bucket, begin, end in zip(numbers, [0, *ends], ends):
-                    if begin < end:
-                        some = order[begin:end]
-                        self._append(bucket, joined(ids, starts[places[some]], index["tokens"][some]), index[some])
-                written += int(index["tokens"].sum())
+        ids, starts, numbers = self._ids(block), _starts(block.lengths), self._numbers()[block.split]
+        written, count = 0, len(numbers)
+        for places, index in self._chosen(block):
+            buckets = ((index["first"] >> numpy.uint64(32)) * numpy.uint64(count) >> numpy.uint64(32)).astype("i8")
+            order = numpy.argsort(buckets, kind="stable")
+            ends = numpy.cumsum(numpy.bincount(buckets, minlength=count)).tolist()
+            for bucket, begin, end in zip(numbers, [0, *ends], ends):
+                if begin < end:
+                    some = order[begin:end]
+                    self._append(bucket, joined(ids, starts[places[some]], index["tokens"][some]), index[some])
+            written += int(index["tokens"].sum())
         return written
 
     def _append(self, bucket: int, ids: Array, index: Array) -> None:

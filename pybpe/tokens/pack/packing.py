@@ -21,7 +21,7 @@ from ...arguments import instance, param
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
 from ...model import named_special
 from ...reading.streams import read_file
-from ...support.output_files import FOLDER, make_folder, only_writer, real_output, remove_folder
+from ...support.output_files import FOLDER, make_folder, real_output, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..formats import FLAT, FORMATS, LLMC, RowOptions
@@ -33,9 +33,9 @@ from ..manifest import (
     ShardRecord,
     call_of,
     files_of_manifest,
-    finish_publishing,
     made_before,
     publish,
+    writing_to,
 )
 from ..run import check_least
 from ..task_encoder import ID_BYTES, text_length
@@ -107,8 +107,7 @@ def pack(
         )
     folder, pad_id = real_output(out), _pad_id(tok, pad)
     rows, known = os.path.join(folder, FOLDER, FINISHED), _known(source, options, pad_id)
-    with only_writer(folder):
-        finish_publishing(folder)
+    with writing_to(folder):
         if (made := made_before(folder, known, force)) is not None:
             return made
         _check_alone(folder)
