@@ -43,8 +43,3 @@ def normalize_text(text: str, normalizer: str | None) -> str:
     if normalizer is None or text.isascii():
         return text
     return bytes(normalize(text.encode("utf-8", "surrogatepass"), normalizer)).decode("utf-8", "surrogatepass")
-
-
-def is_normalized(text: str, normalizer: str) -> bool:
-    """Returns whether `normalize_text` leaves a text unchanged."""
-    return normalize_text(text, normalizer) == text

@@ -63,21 +63,6 @@ class _Room:
         return WordBlock(blob, lengths, counts)
 
 
-def sorted_blocks(strings: Any, counts: Any, block_words: int) -> Iterator[WordBlock]:
-    """Yields words in ascending order, `block_words` of them at a time. `strings` and `counts` are as C takes them."""
-    total, done = strings.count, 0
-    order = new_uncleared("uint32_t[]", total or 1)
-    call(lib.pybpe_words_sort, strings, order, ffi.NULL)
-    room, taken = _Room(block_words), ffi.new("size_t *")
-    while done < total:
-        call(lib.pybpe_words_take, strings, counts, order + done, total - done, taken, room.c)
-        done += taken[0]
-        if room.c.count == block_words or done == total:
-            yield room.take()
-        else:
-            room.enlarge()
-
-
 def merged_blocks(lists: Sequence[SortedWords], block_words: int) -> Iterator[WordBlock]:
     """Yields the sum of sorted lists, sorted, `block_words` words at a time. One block per list is in memory.
     Raises FormatError for a list that is not in ascending order."""
@@ -193,7 +178,17 @@ class Words:
 
     def sorted_blocks(self, block_words: int) -> Iterator[WordBlock]:
         """Yields the words in ascending order of their bytes, `block_words` of them at a time."""
-        yield from sorted_blocks(self.strings, self.counts, block_words)  # this generator keeps `self` alive
+        total, done = len(self), 0
+        order = new_uncleared("uint32_t[]", total or 1)
+        call(lib.pybpe_words_sort, self.strings, order, ffi.NULL)
+        room, taken = _Room(block_words), ffi.new("size_t *")
+        while done < total:
+            call(lib.pybpe_words_take, self.strings, self.counts, order + done, total - done, taken, room.c)
+            done += taken[0]
+            if room.c.count == block_words or done == total:
+                yield room.take()
+            else:
+                room.enlarge()
 
     def __len__(self) -> int:
         return int(self.strings.count)

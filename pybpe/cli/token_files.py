@@ -203,12 +203,11 @@ def add_join(command: Command) -> None:
     command.output_folder()
     command.options(OutputOptions, "name")
     command.progress()
-    command.runs(_run_join)
-
-
-def _run_join(args: argparse.Namespace) -> None:
-    manifest = call(pybpe.join, args, load(args.tokenizer), list(map(named_by, args.folders)), args.output)
-    report_manifest(args, manifest)
+    command.runs(
+        lambda args: report_manifest(
+            args, call(pybpe.join, args, load(args.tokenizer), list(map(named_by, args.folders)), args.output)
+        )
+    )
 
 
 def named_by(name: str) -> str:
@@ -239,12 +238,11 @@ def add_pack(command: Command) -> None:
     command.options(RowOptions, sequence_length=MISSING)
     command.options(OutputOptions, "shard_tokens")
     command.progress()
-    command.runs(_run_pack)
-
-
-def _run_pack(args: argparse.Namespace) -> None:
-    manifest = call(pybpe.pack, args, load(args.tokenizer), named_by(args.folder), args.output)
-    report_manifest(args, manifest)
+    command.runs(
+        lambda args: report_manifest(
+            args, call(pybpe.pack, args, load(args.tokenizer), named_by(args.folder), args.output)
+        )
+    )
 
 
 def add_verify(command: Command) -> None:

@@ -342,24 +342,15 @@ class Measures:
             return _share(self._count(part), self._count(whole))
         if name in _COUNTS:
             return self._count(_COUNTS[name])
-        value: Array = getattr(self, "_" + name)()
-        return value
-
-    def _words(self) -> Array:
-        units, unspaced = self._count("words"), self._count("unspaced")
-        return units / numpy.where(2 * unspaced > units, UNITS_PER_WORD, 1)
-
-    def _mean_word_length(self) -> Array:
         words, unspaced = self._count("words"), self._count("unspaced")
-        spaced = words - unspaced
-        return _share(self._count("word_chars") - unspaced, spaced * (2 * spaced > words))
-
-    def _symbol_ratio(self) -> Array:
-        letters = self._count("visible") + (LETTERS_PER_UNIT - 1) * self._count("unspaced")
-        return _share(self._count("symbols"), letters)
-
-    def _hashes_per_word(self) -> Array:
-        return _share(self._count("marks"), self._words())
+        if name == "mean_word_length":
+            spaced = words - unspaced
+            return _share(self._count("word_chars") - unspaced, spaced * (2 * spaced > words))
+        if name == "symbol_ratio":
+            letters = self._count("visible") + (LETTERS_PER_UNIT - 1) * unspaced
+            return _share(self._count("symbols"), letters)
+        in_words: Array = words / numpy.where(2 * unspaced > words, UNITS_PER_WORD, 1)
+        return in_words if name == "words" else _share(self._count("marks"), in_words)  # hashes_per_word
 
 
 def _n_of(name: str) -> int:

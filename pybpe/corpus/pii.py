@@ -79,15 +79,13 @@ def _secret(text: str) -> bool:
     return any(c.isdigit() for c in text) and any(c.isalpha() for c in text) and len(set(text)) > 8
 
 
-class _Pattern(NamedTuple):
-    kind: str
-    regex: re.Pattern[str]
-    hints: tuple[str, ...]  # a line without any of these has no match. If empty, runs of digits are searched
-    check: Callable[[str], bool]
+# The kind; the regular expression; hints: a line without any of these has no match, and without hints, runs of digits
+# are searched; a check of each match.
+_Pattern = tuple[str, re.Pattern[str], tuple[str, ...], Callable[[str], bool]]
 
 
 def _compiled(kind: str, regex: str, *hints: str, check: Callable[[str], bool] = bool) -> _Pattern:
-    return _Pattern(kind, re.compile(regex, re.ASCII), hints, check)
+    return kind, re.compile(regex, re.ASCII), hints, check
 
 
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\."  # one part of a domain name
@@ -138,7 +136,7 @@ _PATTERNS = (
     _compiled("PHONE", r"(?<![\w+])" + _INTEGER_PART + r"\+[1-9](?:[ .()-]{0,2}\d){7,14}(?!\w)"),
     _compiled("PHONE", _NUMBER + _NORTH_AMERICAN + _END),
 )
-KINDS = tuple(dict.fromkeys(pattern.kind for pattern in _PATTERNS))
+KINDS = tuple(dict.fromkeys(kind for kind, *_ in _PATTERNS))
 _DIGITS = re.compile(r"[+(0-9][0-9 ().+-]{6,}")  # the characters of any number, however it is written
 
 
@@ -157,15 +155,15 @@ def find_pii(text: str, kinds: Iterable[str] = KINDS) -> list[Finding]:
     taken = bytearray(len(text))
     # Two more characters, because a pattern looks at what follows it.
     numbers = [(run.start(), run.end() + 2) for run in _DIGITS.finditer(text)]
-    for pattern in _PATTERNS:
-        if pattern.kind not in kinds:
+    for kind, regex, hints, check in _PATTERNS:
+        if kind not in kinds:
             continue
-        for begin, stop in _lines(text, pattern.hints) if pattern.hints else numbers:
-            for match in pattern.regex.finditer(text, begin, stop):
+        for begin, stop in _lines(text, hints) if hints else numbers:
+            for match in regex.finditer(text, begin, stop):
                 start, end = match.span(match.lastgroup or 0)
-                if pattern.check(text[start:end]) and 1 not in taken[start:end]:
+                if check(text[start:end]) and 1 not in taken[start:end]:
                     taken[start:end] = bytes([1]) * (end - start)
-                    found.append(Finding(pattern.kind, start, end))
+                    found.append(Finding(kind, start, end))
     return sorted(found, key=lambda finding: finding.start)
 
 

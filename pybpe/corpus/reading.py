@@ -17,7 +17,7 @@ from .. import _binding
 from ..arguments import utf8
 from ..errors import FormatError
 from ..reading.documents import CLUSTER, RECORDS, Kinds, RecordNotes, field_path, json_value, record_line, records
-from ..reading.files import Corpus, Staged
+from ..reading.files import Staged
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, add_documents, lent_divider, pieces_of, task_fingerprint
 from ..reading.rows import Texts
@@ -31,19 +31,13 @@ _REPLACEMENT = "\ufffd".encode()
 _BETWEEN = re.compile(r"[ \t\r\n,:]*")
 
 
-class DocumentPlan(Plan):
-    """Tasks of whole documents."""
-
-    def __init__(self, files: Corpus, kinds: Kinds) -> None:
-        super().__init__(files, kinds, SplitOptions((1,)), Cutting(lambda data, start: len(data), 0, True))
-        self.hashed = True  # each document by itself, as if it might go to any split
-        # A power of two: if a file changes a little, the tasks of the others stay the same.
-        self.task_bytes = min(self.task_bytes, max(_LEAST_TASK, 1 << (files.size // _LEAST_TASKS).bit_length() >> 1))
-
-
 def plan_tasks(kinds: Kinds, staged: Staged) -> tuple[list[Task], list[bytes]]:
-    """Returns the tasks of a corpus, and their fingerprints."""
-    tasks = list(DocumentPlan(staged.files, kinds).tasks())
+    """Returns the tasks of a corpus, which have whole documents, and their fingerprints."""
+    plan = Plan(staged.files, kinds, SplitOptions((1,)), Cutting(lambda data, start: len(data), 0, True))
+    plan.hashed = True  # every document by itself, as if it might go to any split
+    # A power of two: if a file changes a little, the tasks of the others stay the same.
+    plan.task_bytes = min(plan.task_bytes, max(_LEAST_TASK, 1 << (staged.files.size // _LEAST_TASKS).bit_length() >> 1))
+    tasks = list(plan.tasks())
     return tasks, [task_fingerprint(task, staged.fingerprint) for task in tasks]
 
 

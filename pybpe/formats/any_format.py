@@ -45,12 +45,12 @@ def read(
 ) -> tuple[Model, _binding.Vocab]:
     """Returns the model in a file or folder, and its C vocabulary. The arguments and errors are the same as in
     `Tokenizer.from_file`."""
-    name = _binding.path_text(path)
+    name, chosen = _binding.path_text(path), None if pattern is None else Pattern(pattern)
     if merges is not None:
         return _pair(path, merges, special_tokens, pattern)
     if os.path.isdir(path):
         _refuse_specials(special_tokens, path)
-        return fitting(formats.pretrained.read(name, _chosen(pattern)), name)
+        return fitting(formats.pretrained.read(name, chosen), name)
     with open_unchanged(path) as stream:
         start = stream.read(512)
         if name.endswith(".tiktoken") or _RANK_LINE.match(start):
@@ -63,7 +63,7 @@ def read(
         if start.lstrip()[:1] == b"{":
             if stream.seekable():  # no pipe. Joining the whole file to its start would copy it
                 start = b"" if stream.seek(0) == 0 else start
-            return fitting(tokenizer_json.loads(start + stream.read(), name, _chosen(pattern)), name)
+            return fitting(tokenizer_json.loads(start + stream.read(), name, chosen), name)
     if not start:
         raise FormatError(f"{name}: this file is empty, not a tokenizer")
     if start[:4] != _BIN_MAGIC:
@@ -92,10 +92,6 @@ def _kind(start: bytes, name: str) -> str:
         "not a tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken), or the number"
         f" {_binding.TOKENIZER_MAGIC} (tokenizer.bin), but it begins with {start[:16]!r}"
     )
-
-
-def _chosen(pattern: PatternLike | None) -> Pattern | None:
-    return Pattern(pattern) if pattern is not None else None
 
 
 def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
@@ -251,10 +247,6 @@ def _write_json(model: Model, path: _binding.PathLike) -> None:
     _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
 
 
-def _write_json_2(model: Model, path: _binding.PathLike) -> None:
-    _binding.write_file(path, tokenizer_json.dumps(model, "2.0").encode("utf-8"))
-
-
 def _write_version_1(model: Model, path: _binding.PathLike) -> None:
     if (len(model.tokens), model.eot_id) != (50257, 50256):
         warn(
@@ -274,7 +266,11 @@ _OF_BIN = _OF_JSON | {"chat_template", "visible"}
 _OF_RANKS = _OF_JSON | _NAMED | {"normalizer"}
 _FORMATS = {
     "json": _Format("tokenizer.json", set(), _write_json),
-    "json2": _Format("version 2.0 of tokenizer.json", {"prefix_space", "aliases", "dropout"}, _write_json_2),
+    "json2": _Format(
+        "version 2.0 of tokenizer.json",
+        {"prefix_space", "aliases", "dropout"},
+        lambda model, path: _binding.write_file(path, tokenizer_json.dumps(model, "2.0").encode("utf-8")),
+    ),
     "bin": _Format("tokenizer.bin", _OF_BIN, lambda model, path: model.to_vocab().save(path, 2)),
     "bin1": _Format("tokenizer.bin", _OF_BIN, _write_version_1),
     "files": _Format(

@@ -4,7 +4,6 @@ pre_tokenizer.py imports this module only for them, because its own imports take
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from .._lazy import regex
@@ -139,9 +138,9 @@ def _mapped(node: Node, pairs: _Pairs) -> Node:
             raise UnsupportedError("the pattern has a set that contains no byte")
         return chars((point, point) for point in points)
     if isinstance(node, Seq):
-        return seq(_mapped_all(node.parts, pairs))
+        return seq(_mapped(part, pairs) for part in node.parts)
     if isinstance(node, Alt):
-        return alt(_mapped_all(node.parts, pairs))
+        return alt(_mapped(part, pairs) for part in node.parts)
     if isinstance(node, Repeat):
         return Repeat(_mapped(node.part, pairs), node.least, node.most, node.mode)
     if isinstance(node, Atomic):
@@ -149,7 +148,3 @@ def _mapped(node: Node, pairs: _Pairs) -> Node:
     raise UnsupportedError(
         "the pattern has a lookahead, lookbehind or anchor, which pybpe does not support in a step that reads bytes"
     )
-
-
-def _mapped_all(parts: Iterable[Node], pairs: _Pairs) -> list[Node]:
-    return [_mapped(part, pairs) for part in parts]

@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 from .. import _binding
 from ..arguments import Text, utf8
 from ..errors import file_errors
-from ..normalize import is_normalized
+from ..normalize import normalize_text
 from ..pattern import Pattern
 from .streams import DerivedStream
 
@@ -94,7 +94,7 @@ def _normalizable_cut(cut: Cut, normalizer: str, data: _binding.Data, start: int
     view = memoryview(data)
     while (at := cut(data, start)) < len(view):
         before, after = _characters(view[max(0, at - 4) : at]), _characters(view[at : at + 4])
-        if is_normalized(before[-1:], normalizer) and is_normalized(after[:1], normalizer):
+        if all(normalize_text(text, normalizer) == text for text in (before[-1:], after[:1])):
             break
         start = at + 1
     return at

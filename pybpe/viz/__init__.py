@@ -211,9 +211,9 @@ def cut_text(data: bytes, max_bytes: int) -> bytes:
 
 def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
     """Returns the data of one tokenizer, including the ids of the text."""
-    ids = Packer()
+    ids = bytearray()
     for i in tok.encode(text):
-        ids.number(i)
+        pack(ids, i)
     tokens, merges = packed_vocabulary(tok.model)
     return {
         "name": name,
@@ -225,7 +225,7 @@ def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
         "whole_words": tok.model.whole_words,
         "rewrites": tok.model.strips or tok.model.prefix_space,
         "pattern": {**pattern_data(tok.pattern), **_what_the_page_lacks(tok.model)},
-        "ids": ids.base64(),
+        "ids": _ascii(ids),
         "curve": compression_curve(tok, text),
     }
 
@@ -243,20 +243,18 @@ def packed_vocabulary(model: Model) -> tuple[str, str]:
     for (left, right), new in zip(model.merges, merged):
         used_early |= {left, right} - made
         made.add(new)
-    tokens = Packer()
+    tokens, merges, last = bytearray(), bytearray(), 0
     for i, token in enumerate(model.tokens):
         if token and (i not in made or i in used_early):
-            tokens.number(i)
-            tokens.number(len(token))
-            tokens.take(token)
-    merges = Packer()
-    last = 0
+            pack(tokens, i)
+            pack(tokens, len(token))
+            tokens += token
     for (left, right), new in zip(model.merges, merged):
-        merges.number(left)
-        merges.number(right)
-        merges.signed(new - last)
+        step = new - last  # 0, -1, 1, -2, 2, ... are packed as 0, 1, 2, 3, 4, ...
+        for number in (left, right, 2 * step if step >= 0 else -2 * step - 1):
+            pack(merges, number)
         last = new
-    return tokens.base64(), merges.base64()
+    return _ascii(tokens), _ascii(merges)
 
 
 def pattern_data(pattern: Pattern) -> dict[str, Any]:
@@ -303,37 +301,23 @@ def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
 def packed_classes() -> str:
     """Returns the classes of all code points as the patterns see them, in runs of (length, class)."""
     newline = 64  # this bit is set only in ASCII characters, which the page does not look up
-    packer = Packer()
+    packed = bytearray()
     for kind, run in itertools.groupby(_binding.unicode_classes()):
-        packer.number(sum(1 for _ in run))
-        packer.number(kind & ~newline)
-    return packer.base64()
+        pack(packed, sum(1 for _ in run))
+        pack(packed, kind & ~newline)
+    return _ascii(packed)
 
 
-class Packer:
-    """Collects numbers and bytes."""
+def pack(packed: bytearray, value: int) -> None:
+    """Appends an unsigned number to packed data, seven bits per byte, lowest bits first."""
+    while value >= 128:
+        packed.append(value & 127 | 128)
+        value >>= 7
+    packed.append(value)
 
-    def __init__(self) -> None:
-        self._bytes = bytearray()
 
-    def number(self, value: int) -> None:
-        """Appends an unsigned number, seven bits per byte, lowest bits first."""
-        while value >= 128:
-            self._bytes.append(value & 127 | 128)
-            value >>= 7
-        self._bytes.append(value)
-
-    def signed(self, value: int) -> None:
-        """Appends a signed number: 0, -1, 1, -2, 2, ... are packed as 0, 1, 2, 3, 4, ..."""
-        self.number(2 * value if value >= 0 else -2 * value - 1)
-
-    def take(self, data: bytes) -> None:
-        """Appends bytes unchanged. Their number is not stored, so the reader must know it."""
-        self._bytes += data
-
-    def base64(self) -> str:
-        """Returns everything as ASCII text."""
-        return base64.b64encode(self._bytes).decode("ascii")
+def _ascii(packed: bytearray) -> str:
+    return base64.b64encode(packed).decode("ascii")
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -78,12 +78,12 @@ def everywhere(text: str) -> list[tuple[str, int, int]]:
     """Returns what the patterns find if no part of the text is skipped."""
     found = []
     taken: set[int] = set()
-    for pattern in _PATTERNS:
-        for match in pattern.regex.finditer(text):
+    for kind, regex, _, check in _PATTERNS:
+        for match in regex.finditer(text):
             start, end = match.span(match.lastgroup or 0)
-            if pattern.check(text[start:end]) and taken.isdisjoint(range(start, end)):
+            if check(text[start:end]) and taken.isdisjoint(range(start, end)):
                 taken |= set(range(start, end))
-                found.append((pattern.kind, start, end))
+                found.append((kind, start, end))
     return sorted(found, key=lambda finding: finding[1])
 
 
