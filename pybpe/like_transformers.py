@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ._lazy import Array, cached_property, numpy
@@ -51,7 +52,12 @@ class _Made(NamedTuple):
         lists, or arrays. None if there is no room for a text, or no tokenizer."""
         if self.tokenizer is None:
             return None
-        rows: list[Any] = _arrays(self.tokenizer, texts) if arrays else self.tokenizer.encode_batch(texts)
+        rows: list[Any]
+        if arrays:
+            ids, row_offsets = self.tokenizer.encode_batch_to_numpy(texts)
+            rows = [ids[start:end] for start, end in pairwise(row_offsets.tolist())]
+        else:
+            rows = self.tokenizer.encode_batch(texts)
         before, after = self.around if add_special_tokens else ([], [])
         if most is not None:
             most -= len(before) + len(after)
@@ -64,13 +70,6 @@ class _Made(NamedTuple):
             ends = [numpy.array(ids, numpy.int64) for ids in (before, after)]
             return [numpy.concatenate([ends[0], row, ends[1]]) for row in rows]
         return [[*before, *row, *after] for row in rows]
-
-
-def _arrays(tokenizer: Tokenizer, texts: Sequence[bytes]) -> list[Array]:
-    """Returns the ids of every text."""
-    ids, row_offsets = tokenizer.encode_batch_to_numpy(texts)
-    places = row_offsets.tolist()
-    return [ids[start:end] for start, end in zip(places, places[1:])]
 
 
 class _Kept:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 from typing import NamedTuple
@@ -181,7 +181,8 @@ def seen_in_texts(
             return numpy.bincount(ids), Counter(), piece.doubt(doubts.look) if piece.path else None, len(text)
         texts = piece.texts(text_key)
         ids, _ = encoder.arrays(texts, None, 1)
-        return numpy.bincount(ids), _occurrences(finder, names, texts), None, piece.size
+        found = (finder.find_all(text) for text in texts) if finder is not None else ()
+        return numpy.bincount(ids), Counter(names[place[2]] for places in found for place in places), None, piece.size
 
     pieces = (piece for file in corpus for piece in pieces_of(whole(file), kinds, common_cut(cuts)))
     counts, forged = numpy.zeros(tok.vocab_size, numpy.int64), Counter[str]()
@@ -192,12 +193,6 @@ def seen_in_texts(
             forged += found
             bar.add(size)
     return Seen(_by_id(counts), forged)
-
-
-def _occurrences(finder: _binding.Specials | None, names: Sequence[str], texts: Iterable[bytes]) -> Counter[str]:
-    if finder is None:
-        return Counter()
-    return Counter(names[number] for text in texts for _, _, number in finder.find_all(text))
 
 
 def _by_id(counts: Array) -> dict[int, int]:

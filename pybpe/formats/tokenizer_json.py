@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -78,10 +78,13 @@ def to_object(model: Model, version: str = "1.0") -> JsonObject:
         )
     own = {key: getattr(model, key) for key in _OWN_FACTS if getattr(model, key) is not None}
     own |= {"regex": regex} if (regex := own_spelling(model.pattern, version)) is not None else {}
+    # Every version of Hugging Face's tokenizers reads strings in version 1.0, but drops one that begins with NO_MERGE.
+    as_pairs = version != "1.0" or any(names[left].startswith(NO_MERGE) for left, _ in model.merges)
+    pairs = ([names[left], names[right]] for left, right in model.merges)
     settings = {**_PLAIN_MODEL, **model.unknown, "dropout": model.dropout or None, "ignore_merges": model.whole_words}
     parts = {
         "vocab": {name: i for i, name in enumerate(names) if name},
-        "merges": _write_merges(names, model.merges, version),
+        "merges": list(pairs) if as_pairs else list(map(" ".join, pairs)),
         "pybpe": {VERSION_KEY: _OWN_VERSION, **model.training, **own},
     }
     shared = {
@@ -108,14 +111,6 @@ def to_object(model: Model, version: str = "1.0") -> JsonObject:
         "decoder": {"type": "ByteLevel"},
         "model": {**settings, "byte_level": True, **parts},
     }
-
-
-def _write_merges(names: Sequence[str], merges: Sequence[tuple[int, int]], version: str) -> list[Any]:
-    """Returns merges as strings, which every version of Hugging Face's tokenizers reads in version 1.0, or as pairs, if
-    Hugging Face would drop one of the strings, and in version 2.0."""
-    if version != "1.0" or any(names[left].startswith(NO_MERGE) for left, _ in merges):
-        return [[names[left], names[right]] for left, right in merges]
-    return [f"{names[left]} {names[right]}" for left, right in merges]
 
 
 def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_transformers: bool = False) -> Model:
