@@ -129,10 +129,15 @@ def process_pool(workers: int) -> Iterator[Executor]:
         yield pool
     finally:
         # Waiting for a hung or stopped worker could take forever. The workers' results have all arrived.
-        # (Python 3.14 has kill_workers.)
-        for process in list((pool._processes or {}).values()):
+        # (Python 3.14 has kill_workers.) The pool first forgets the tasks that were cancelled, because its thread fails
+        # at those, with a traceback, when it finds the processes dead.
+        processes = list((pool._processes or {}).values())
+        manager: Any = pool._executor_manager_thread
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
             process.kill()
-        pool.shutdown(wait=True, cancel_futures=True)
+        if manager is not None:
+            manager.join()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import socket
 import time
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import islice
@@ -70,6 +70,12 @@ def map_by_executor(
                 with _executor_errors():
                     result = future.result()
                 yield pending.pop(future), result
+    except KeyboardInterrupt:
+        # At a terminal, the workers of a process pool receive Ctrl-C, too. If they die of it, the pool's thread fails
+        # at tasks that are cancelled, with a traceback.
+        if isinstance(executor, ProcessPoolExecutor):
+            pending.clear()
+        raise
     finally:
         for future in pending:
             future.cancel()

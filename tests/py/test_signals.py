@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,9 @@ import pybpe
 from llmc_compat.shards import write_shard
 from pybpe import _binding
 from pybpe._binding import Loader, Output, Shard
+from pybpe.corpus.running import process_pool
 from pybpe.support import parallel
+from pybpe.support.executors import map_by_executor
 from pybpe.support.output_files import FOLDER
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and the limits are Linux's")
@@ -300,6 +303,28 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130, printed
     assert b"Traceback" not in printed and b"pybpe: interrupted" in printed, printed
     assert not (tmp_path / "out.jsonl").exists() and not list(tmp_path.glob("*.tmp"))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork")
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_the_end_of_a_process_pool_prints_no_error(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    """The thread of a pool fails at tasks that are cancelled when the processes die, with a traceback."""
+    failures = list[Any]()
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    with suppress(error), process_pool(1) as pool:
+        done = map_by_executor(time.sleep, [0.0, *[9.0] * 9], parallel.RunOptions(8, pool))
+        next(done)
+        done.throw(error)  # type: ignore[attr-defined]
+    assert failures == []
+    with suppress(KeyboardInterrupt), ProcessPoolExecutor(1) as pool:  # of a caller, whose processes get Ctrl-C, too
+        done = map_by_executor(time.sleep, [0.0, *[9.0] * 9], parallel.RunOptions(8, pool))
+        next(done)
+        try:
+            done.throw(KeyboardInterrupt)  # type: ignore[attr-defined]
+        finally:
+            for process in pool._processes.values():
+                process.kill()
+    assert failures == []
 
 
 def test_a_ctrl_c_while_a_thread_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
