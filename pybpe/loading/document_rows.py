@@ -202,7 +202,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             if share != self._share():
                 raise ArgumentError(
                     f"the state is of process {share[0]} of {share[1]}, and this is {self._share()[0]} of"
-                    f" {self._share()[1]}: pass the states of all processes in a list"
+                    f" {self._share()[1]}: pass the states of all processes in a list (a StatefulDataLoader needs as"
+                    " many processes and workers as before)"
                 )
             self._left, self._shared = left, []
             return

@@ -303,7 +303,8 @@ def create_dataloader(
             overlap. There, `tokenizer` is only checked, and may be None.
         batch_size: windows per batch and process.
         shuffle: shuffle anew every epoch, by `seed`. Without it, the sources of a mixture come one after another.
-        drop_last: drop the last batch if it is not full.
+        drop_last: drop the last batch if it is not full. With False and several processes, some windows from the start
+            of the order may come again at the end, one per process at most: all processes need the same number.
         num_workers: processes that read ahead. 0 reads in this process, which is much faster: only the tokens of a
             batch are read, so there is little to read ahead, and every worker's batch is copied between processes.
             Workers are started by "forkserver" (on Windows by "spawn"), never by copying a process that may have

@@ -13,6 +13,7 @@ from corpora import documents, jsonl, small_tokenizer  # noqa: E402
 from pyarrow import feather, parquet  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
+import pybpe  # noqa: E402
 from pybpe.loading import DocumentRows  # noqa: E402
 
 HOW: dict[str, Any] = {"batch_size": 3, "sequence_length": 50, "window": 20, "seed": 5}
@@ -52,8 +53,9 @@ def test_worker_processes_share_the_documents(path: Path) -> None:
 def test_torchdata_resumes_worker_processes(path: Path) -> None:
     stateful = pytest.importorskip("torchdata.stateful_dataloader")
 
-    def loader() -> Any:
-        return stateful.StatefulDataLoader(DocumentRows(small_tokenizer(), path, **HOW), batch_size=None, num_workers=2)
+    def loader(workers: int = 2, **more: Any) -> Any:
+        rows = DocumentRows(small_tokenizer(), path, **HOW, **more)
+        return stateful.StatefulDataLoader(rows, batch_size=None, num_workers=workers)
 
     first = loader()
     batches = iter(first)
@@ -62,6 +64,12 @@ def test_torchdata_resumes_worker_processes(path: Path) -> None:
     again = loader()
     again.load_state_dict(state)
     assert some(again, 9) == expected
+    first = loader(0)
+    next(iter(first))
+    other = loader(0, rank=0, num_replicas=2)
+    other.load_state_dict(first.state_dict())
+    with pytest.raises(pybpe.errors.ArgumentError, match="a StatefulDataLoader needs as many processes and workers"):
+        next(iter(other))
 
 
 def test_worker_processes_go_on_from_the_states_of_other_processes(path: Path) -> None:
