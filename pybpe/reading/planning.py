@@ -9,6 +9,8 @@ interrupted run resumes at a task.
 from __future__ import annotations
 
 import io
+import os
+import stat
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,18 +24,19 @@ from .. import _binding
 from .._lazy import cached_property
 from ..arguments import utf8
 from ..errors import Error
+from ..support import platform
 from ..support.parallel import map_ordered
 from ..support.progress import About
 from .charset import are_utf8, doubt_of
 from .documents import CLUSTER, RECORDS, Kinds, RecordNotes, id_of, mark_matcher, records, spelled_id
 from .files import Corpus, SmallFiles
 from .input_file import InputFile
-from .inputs import ReadOptions
+from .inputs import STDIN, ReadOptions
 from .objects import OBJECT
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
 from .rows import RowGroups, Texts, open_rows
 from .splits import SplitOptions, count_documents, end_of_first, hash_split, hash_split_of_range, last_hashes, marks
-from .streams import ENDINGS, Limited, decompressed
+from .streams import ENDINGS, Limited, decompressed, packing_of_content
 
 TASK_BYTES = 1 << 24
 _LEAST_AMOUNT = 1 << 12  # bytes. Smaller files count as this size, so that a task of tiny files does not take long
@@ -286,6 +289,7 @@ class Plan:
 
 
 _ESTIMATED = 1 << 24  # bytes of files. Less is read too soon to need an estimate
+_HEAD_BYTES = 16  # which show how a file is packed
 _SAMPLED_FILES, _SAMPLED_BYTES = 8, 1 << 18  # compressed files, and bytes of each as they are stored
 
 
@@ -293,6 +297,8 @@ def progress_total(files: Corpus, text_key: str) -> int | None:
     """Returns the number of bytes of text, to show how far a run is. It is an estimate where the sizes of files do not
     show it: from the footers of some parquet files, or the first bytes of some compressed ones. None if those are at
     URLs, or if there is little text."""
+    if [*files.paths] == [STDIN]:
+        return _left_of_stdin()
     unsized = [file for file in files.singles if file.is_sequential or file.has_rows]
     if not unsized:
         return files.size
@@ -301,6 +307,17 @@ def progress_total(files: Corpus, text_key: str) -> int | None:
     stored, some = sum(file.size or 0 for file in unsized), unsized[:: -(-len(unsized) // _SAMPLED_FILES)]
     texts, sizes = map(sum, zip(*(_text_and_stored(file, text_key) for file in some)))
     return About(files.size - stored + stored * texts // max(1, sizes))
+
+
+def _left_of_stdin() -> int | None:
+    """Returns the size of the rest of the file that standard input is; None for a pipe, or a compressed file."""
+    with suppress(OSError, ValueError):
+        status, at = os.fstat(0), os.lseek(0, 0, os.SEEK_CUR)
+        if stat.S_ISREG(status.st_mode):
+            head = platform.read_at(0, _HEAD_BYTES, at)
+            os.lseek(0, at, os.SEEK_SET)
+            return About(status.st_size - at) if packing_of_content(head) is None else None
+    return None
 
 
 def _text_and_stored(file: InputFile, text_key: str) -> tuple[int, int]:

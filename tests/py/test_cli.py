@@ -18,6 +18,9 @@ from texts import chinese, english
 
 import pybpe
 from pybpe import cli
+from pybpe.reading.files import corpus_files
+from pybpe.reading.inputs import ReadOptions
+from pybpe.reading.planning import progress_total
 from pybpe.support import progress
 
 
@@ -383,6 +386,22 @@ def test_a_log_gets_lines_and_a_dashboard_a_file(
     (tmp_path / "mine.json").write_text("[1]")
     assert cli.main("train in.txt --vocab-size 400 -o u.json --status mine.json".split()) == 2
     assert "--status would replace" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_standard_input_has_a_total_if_it_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"A text. " * 99)
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"A text. " * 99))
+    reader, writer = os.pipe()
+    kept, plain, packed = os.dup(0), *(os.open(tmp_path / name, os.O_RDONLY) for name in ("a.txt", "a.txt.gz"))
+    try:
+        for handle, total in ((plain, 99 * 8), (packed, None), (reader, None)):
+            os.dup2(handle, 0)
+            assert progress_total(corpus_files(["-"], ReadOptions()), "text") == total
+            assert handle == reader or os.lseek(0, 0, os.SEEK_CUR) == 0
+    finally:
+        os.dup2(kept, 0)
+        for handle in (kept, plain, packed, reader, writer):
+            os.close(handle)
 
 
 def test_lines_of_progress() -> None:
