@@ -85,14 +85,16 @@ def index_page(readme: str, address: str | None = None, tag: str = "") -> str:
     repository, links to files and images lead there, to the files of the tag. Otherwise a link to a file becomes the
     file's name, and an image in a file is left out. Links to web addresses and to headings of the README stay."""
     if address is not None:
-        with_images = re.sub(r"(!\[[^\]]*\]\()(?![a-z]+:)", rf"\1{address}/raw/{tag}/", readme)
+        with_images = re.sub(r"(!\[[^\]]*\]\(|\bsrc(?:set)?=\")(?![a-z]+:)", rf"\1{address}/raw/{tag}/", readme)
         return re.sub(r"(\]\()(?![a-z]+:|#)", rf"\1{address}/blob/{tag}/", with_images)
 
     def named(match: re.Match[str]) -> str:
         text, path = match[1], match[2].partition("#")[0]
         return f"`{path}`" if text in (path, f"`{path}`") else f"{text} (`{path}`)"
 
-    without_images = re.sub(r"!\[[^\]]*\]\((?![a-z]+:)[^)\s]+\)\n*", "", readme)
+    without_images = re.sub(
+        r"!\[[^\]]*\]\((?![a-z]+:)[^)\s]+\)\n*|<picture>.*?</picture>\n*", "", readme, flags=re.DOTALL
+    )
     return re.sub(r"\[([^\]]+)\]\((?![a-z]+:|#)([^)\s]+)\)", named, without_images)
 
 

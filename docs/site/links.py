@@ -16,7 +16,10 @@ PAGES = {
 }
 SHOWN_ELSEWHERE = dict.fromkeys(("csrc/pybpe.h", "csrc/pybpe_train.h", "csrc/pybpe_corpus.h"), "reference/c.md")
 
-CODE_OR_LINK = re.compile(r"^```.*?^```|`[^`\n]+`|\]\(([^)\s]+)\)", re.DOTALL | re.MULTILINE)
+# Links are those of Markdown, and the images of <picture>.
+CODE_OR_LINK = re.compile(
+    r"^```.*?^```|`[^`\n]+`|(?:\]\(|\bsrc(?:set)?=\")(?P<to>[^)\s\"]+)[)\"]", re.DOTALL | re.MULTILINE
+)
 LANGUAGES = {".c": "c", ".h": "c", ".py": "python", ".md": "markdown", ".toml": "toml"}
 
 
@@ -40,11 +43,12 @@ def rewritten(markdown: str, page: str, root: Path) -> str:
     """Returns the Markdown of a page with links that work on the site."""
 
     def replaced(match: re.Match[str]) -> str:
-        path = in_repository(match[1], page) if match[1] else None
+        path = in_repository(match["to"], page) if match["to"] else None
         if path is None or not (root / path).exists():
             return match[0]
-        _, mark, anchor = match[1].partition("#")
-        return f"]({posixpath.relpath(on_site(path), posixpath.dirname(page) or '.')}{mark}{anchor})"
+        _, mark, anchor = match["to"].partition("#")
+        there = posixpath.relpath(on_site(path), posixpath.dirname(page) or ".") + mark + anchor
+        return match[0].replace(match["to"], there)
 
     return CODE_OR_LINK.sub(replaced, markdown)
 
@@ -55,7 +59,7 @@ def source_pages(root: Path, markdown: Mapping[str, str]) -> dict[str, str]:
         path
         for page, text in markdown.items()
         for match in CODE_OR_LINK.finditer(text)
-        if match[1] and (path := in_repository(match[1], page)) and (root / path).exists()
+        if match["to"] and (path := in_repository(match["to"], page)) and (root / path).exists()
     }
     return {uri: source_page(root, path) for path in sorted(linked) if (uri := on_site(path)).startswith("source/")}
 

@@ -11,7 +11,8 @@ from math import ceil, floor, log2
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WIDTH, GRAY, COLORS = 640, "#888", ("#3b82c4", "#d97706")
+WIDTH, GRAY, COLORS = 640, "currentColor", ("#3b82c4", "#d97706")
+STYLE = "<style>svg{color:#59636e}@media(prefers-color-scheme:dark){svg{color:#9ea7b3}}</style>"
 
 
 def table(heading: str, after: str = "\n") -> list[list[str]]:
@@ -25,7 +26,7 @@ def table(heading: str, after: str = "\n") -> list[list[str]]:
 def picture(height: int, parts: Iterator[str]) -> str:
     font = 'font-family="sans-serif" font-size="13"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {font} fill="{GRAY}">'
-    return "\n".join([head, *parts, "</svg>\n"])
+    return "\n".join([head, STYLE, *parts, "</svg>\n"])
 
 
 def label(x: float, y: float, text: str, anchor: str = "start", color: str = GRAY) -> str:

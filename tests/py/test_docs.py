@@ -163,8 +163,9 @@ def test_the_page_of_a_package_index_has_no_links_to_files() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = index_page(text)
     assert re.findall(r"\]\((?!https://|#)[^)]*\)", readme) == [] and "tutorial (`docs/tutorial.md`)" in readme
+    assert "viewer.png" not in readme
     there = index_page(text, "https://a.b/c", "v1")
-    assert re.findall(r"\]\((?!https://|#)[^)]*\)", there) == [] and "(https://a.b/c/raw/v1/docs/viewer.png)" in there
+    assert re.findall(r"\]\((?!https://|#)[^)]*\)", there) == [] and '"https://a.b/c/raw/v1/docs/viewer.png"' in there
     assert "[tutorial](https://a.b/c/blob/v1/docs/tutorial.md)" in there
 
 
