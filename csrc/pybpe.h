@@ -7,7 +7,7 @@ The three public headers are the documentation of the C library:
     pybpe_train.h   patterns, special tokens, normalization, counting, training
     pybpe_corpus.h  documents in a corpus and in a stream, rows, measures, output files
 
-The region between two marker comments in each is also what the Python binding is generated from
+The Python binding is generated from the region between two marker comments in these headers
 (csrc/cffi_build.py), so it holds plain declarations only: no macros beyond integer constants and PYBPE_API, no inline
 code.
 
@@ -59,7 +59,7 @@ A program that turns a text into ids and back, with any tokenizer.json or tokeni
 #define PYBPE_VERSION "0.1.0"
 #define PYBPE_VERSION_NUMBER 100
 
-/* Before each function. Define it as `static` to include pybpe.c in a source file of your own, or as what your
+/* Stands before all functions. Define it as `static` to include pybpe.c in a source file of your own, or as what your
    compiler wants for a shared library. */
 #if !defined(PYBPE_API)
 #if defined(__GNUC__) && !defined(_WIN32)
@@ -236,9 +236,9 @@ typedef struct pybpe_vocab_spec {
     const char *custom;   /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, otherwise NULL */
     int32_t whole_words;  /* 1: a word that is an ordinary token becomes that token, even if merging gives other
     tokens */
-    int32_t prefix_space; /* 1: each text between specials, once normalized, gets a space before it, unless it is empty
+    int32_t prefix_space; /* 1: every text between specials, once normalized, gets a space before it, unless it is empty
     or begins with one (add_prefix_space in Hugging Face's library) */
-    const uint8_t *special_flags; /* an OR of pybpe_special_flag for each special. NULL: no special has flags */
+    const uint8_t *special_flags; /* an OR of pybpe_special_flag per special. NULL: no special has flags */
 } pybpe_vocab_spec;
 
 /* Returns the vocabulary as it was laid out. All pointers belong to v and are valid as long as v is. */
@@ -313,7 +313,7 @@ PYBPE_API int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const u
 
 /* BPE dropout: merges are left out at random. */
 typedef struct pybpe_dropout {
-    double rate;     /* the probability that a possible merge is passed over, each time. From 0 to 1 */
+    double rate;     /* the probability that a possible merge is passed over, at every step. From 0 to 1 */
     uint64_t seed;   /* the same seed gives the same ids */
     uint64_t offset; /* where `text` begins in the whole text, in bytes */
 } pybpe_dropout;
@@ -334,7 +334,7 @@ typedef struct pybpe_texts {
     size_t count;
 } pybpe_texts;
 
-/* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order. The ids of text i end at
+/* Encodes all of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order. The ids of text i end at
    ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. The
    offset of an error counts the bytes of all texts. For short texts this is faster than one call per text. After an
    error `ids` and `ends` are undefined. */

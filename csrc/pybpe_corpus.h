@@ -37,7 +37,7 @@ typedef struct pybpe_division {
     const pybpe_specials *marks; /* borrowed. NULL if there are none */
     const uint8_t *key;          /* UTF-8. Only for records */
     size_t key_n;
-    const uint8_t *separator; /* written after each document */
+    const uint8_t *separator; /* written after every document */
     size_t separator_n;
     const uint64_t *last; /* one per split */
     size_t splits;        /* at least 1. If 1, nothing is hashed */
@@ -71,7 +71,7 @@ PYBPE_API int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *te
 PYBPE_API int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *offsets, size_t count,
                                 pybpe_error *err);
 
-/* The documents of a split, in order, each with the separator after it. None if there is no such split. Valid until
+/* The documents of a split, in order, with the separator after every one. None if there is no such split. Valid until
    something is added. */
 PYBPE_API pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
 
@@ -89,7 +89,7 @@ PYBPE_API void pybpe_divider_clear(pybpe_divider *d);
 Documents in a stream of tokens
 */
 
-/* Where the mark (the end-of-text id) goes: nowhere, before each document, or after each document. */
+/* Where the mark (the end-of-text id) goes: nowhere, before every document, or after every document. */
 enum pybpe_marks { PYBPE_MARKS_NONE = 0, PYBPE_MARKS_PREPEND = 1, PYBPE_MARKS_APPEND = 2 };
 
 /* Copies one piece of a stream in which marks separate documents, and writes one mark per document, or none, according
@@ -120,17 +120,17 @@ PYBPE_API int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows
                               const pybpe_allocator *mem, pybpe_error *err);
 
 /* Puts whole texts, text i of lengths[i] ids, into rows of `width` ids. Sets rows[i] to the row of text i, from 0. No
-   row is empty. Each row begins with the longest text that is left. One, two or three texts that fill it exactly are
+   row is empty. A row begins with the longest text that is left. One, two or three texts that fill it exactly are
    preferred to the longest that fits. Of texts that are equally long, the last is taken.
    PYBPE_ERR_VALUE: a text is empty, or longer than a row; err->offset is its number. */
 PYBPE_API int pybpe_rows_fit(const uint64_t *lengths, size_t count, size_t width, uint64_t *rows,
                              const pybpe_allocator *mem, pybpe_error *err);
 
-/* Rows of tokens: `count` rows of `width` ids, and columns that say more of each token. All columns but the ids may be
+/* Rows of tokens: `count` rows of `width` ids, and columns that say more of the tokens. All columns but the ids may be
    NULL, together, and are then not written. */
 typedef struct pybpe_rows {
     size_t width, count;
-    uint32_t mark; /* becomes the first id of each part, unless it is PYBPE_NO_ID */
+    uint32_t mark; /* becomes the first id of every part, unless it is PYBPE_NO_ID */
     uint32_t pad;  /* the id of padding */
     void *ids;
     int32_t *documents; /* the number of the token's part in its row, from 0; -1 for padding */
@@ -166,8 +166,8 @@ enum pybpe_character {
 /* Tables of characters, which the caller makes. Those of ASCII letters and digits say so, as some code does not ask.
    */
 typedef struct pybpe_characters {
-    const uint8_t *classes; /* of each code point, 0x110000 in all */
-    const uint32_t *lower;  /* the lowercase of each code point below lower_count. Those from there have none */
+    const uint8_t *classes; /* of every code point, 0x110000 in all */
+    const uint32_t *lower;  /* the lowercase of code points below lower_count. The others have none */
     size_t lower_count;
 } pybpe_characters;
 
@@ -179,7 +179,7 @@ enum pybpe_measure {
     PYBPE_MEASURE_SYMBOLS = 3, /* and punctuation */
     PYBPE_MEASURE_UNSPACED = 4,
     PYBPE_MEASURE_MARKS = 5, /* "#" and ellipses: U+2026, or three full stops */
-    PYBPE_MEASURE_WORDS = 6, /* each UNSPACED character is one */
+    PYBPE_MEASURE_WORDS = 6, /* every UNSPACED character is one */
     PYBPE_MEASURE_WORD_CHARS = 7,
     PYBPE_MEASURE_ALPHABETIC = 8, /* words that contain a letter */
     /* With `repeated_words`, otherwise 0: */
@@ -211,8 +211,8 @@ typedef struct pybpe_measuring {
     int no_words;       /* not 0: what only words show may be 0: of the measures above, only PYBPE_MEASURE_CHARS */
 } pybpe_measuring;
 
-/* Measures each of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for
-   each n in what->ngrams: the characters of words in all occurrences of the most frequent n consecutive words (of
+/* Measures all of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for
+   every n in what->ngrams: the characters of words in all occurrences of the most frequent n consecutive words (of
    equally frequent ones, the longest; 0 if none occurs twice), then those in n consecutive words that occurred before,
    each counted once. Words, n-grams and lines are compared by hashes of 64 bits. Takes linear time, and about 14 bytes
    of memory per word of the longest text. Returns PYBPE_ERR_LIMIT (offset = index) for a text of 4 GiB or more. */
@@ -221,7 +221,7 @@ PYBPE_API int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, con
 
 enum { PYBPE_MINHASH_SIZE = 128, PYBPE_DIGEST_SIZE = 16 };
 
-/* Writes the BLAKE2b digest of PYBPE_DIGEST_SIZE bytes of each text to `out`. */
+/* Writes the BLAKE2b digest of PYBPE_DIGEST_SIZE bytes of every text to `out`. */
 PYBPE_API int pybpe_texts_digest(uint8_t *out, const pybpe_strings *texts, pybpe_error *err);
 
 /* Writes a MinHash signature of PYBPE_MINHASH_SIZE numbers per text to `out`. A shingle of a text is five consecutive
@@ -233,12 +233,12 @@ PYBPE_API int pybpe_texts_digest(uint8_t *out, const pybpe_strings *texts, pybpe
 PYBPE_API int pybpe_texts_minhash(uint32_t *out, uint64_t *only, const pybpe_strings *texts,
                                   const pybpe_characters *tables, const pybpe_allocator *mem, pybpe_error *err);
 
-/* Cuts each of `count` signatures into `bands` of `width` numbers, and writes the hash of each band: out[b * count +
+/* Cuts `count` signatures into `bands` of `width` numbers, and writes the hashes of the bands: out[b * count +
    i] is of band b of signature i. Signatures that agree in a band have the same. */
 PYBPE_API int pybpe_signatures_cut(uint64_t *out, const uint32_t *signatures, size_t count, size_t bands, size_t width,
                                    pybpe_error *err);
 
-/* Writes the hash of each of these shingles to `out` and their number to *count: at least 1, and at most n + 1. `out`
+/* Writes the hashes of these shingles to `out` and their number to *count: at least 1, and at most n + 1. `out`
    may be NULL. */
 PYBPE_API int pybpe_text_shingles(uint64_t *out, size_t *count, const uint8_t *text, size_t n,
                                   const pybpe_characters *tables, const pybpe_allocator *mem, pybpe_error *err);
@@ -297,7 +297,7 @@ PYBPE_API int pybpe_words_sort(const pybpe_strings *words, uint32_t *order, cons
 typedef struct pybpe_words_block {
     uint8_t *bytes; /* the words, end to end */
     size_t bytes_cap;
-    uint32_t *lengths; /* of each word */
+    uint32_t *lengths; /* of every word */
     uint64_t *counts;
     size_t cap;         /* the number of words for which there is room */
     size_t count, size; /* the number of words, and of their bytes, so far */
@@ -376,7 +376,7 @@ PYBPE_API int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_
 PYBPE_API int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *lines, const uint8_t *keeps,
                                  const uint8_t *clusters, pybpe_error *err);
 
-/* Writes a record for each text, with nothing but the text: {NAME: "TEXT"}, where `name` is spelled as JSON. Line i
+/* Writes one record per text, with nothing but the text: {NAME: "TEXT"}, where `name` is spelled as JSON. Line i
    is lines[offsets[i]] up to but not including lines[offsets[i + 1]]. The caller provides the memory: 6 bytes for
    each byte of the texts, and name_n + 7 for each text. Returns PYBPE_ERR_FORMAT if a text is not UTF-8. The offset
    of the error is its number. Then the output means nothing. */

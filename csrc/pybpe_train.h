@@ -37,19 +37,19 @@ PYBPE_API int pybpe_pattern_find_regex(const uint8_t *regex, size_t n);
 /* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
    avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD
    with one of these names forces a narrower set. A set that the machine lacks is ignored. Another value is
-   PYBPE_ERR_VALUE, here and wherever a splitter is made. All sets give the same words. A library that is compiled with -DPYBPE_NO_AVX512 has no code for avx512, and one that is compiled with
-   -DPYBPE_NO_AVX has none for avx2 either. */
+   PYBPE_ERR_VALUE, here and wherever a splitter is made. All sets give the same words. A library that is compiled with
+   -DPYBPE_NO_AVX512 has no code for avx512, and one that is compiled with -DPYBPE_NO_AVX has none for avx2 either. */
 PYBPE_API int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 
 /* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row
-   of classes + 2 entries: one for each class, one for a newline (U+000A) that is the last character of the text, and
+   of classes + 2 entries: one per class, one for a newline (U+000A) that is the last character of the text, and
    one for the end of the text. An entry is the next state, plus 0x8000 if a match may end before the character. The
    match ends at the last such place. State 0 is dead: all its entries are 0. A match begins in state 1, and is never
    empty. No entry leads to state 1. After the end of the text only state 0 follows. There may be at most 250 classes
    and 4096 states. */
 typedef struct pybpe_automaton {
     const uint32_t *first;   /* ascending code points, from 0: where a range of one class begins */
-    const uint8_t *class_of; /* the class of each range. A byte that is not valid UTF-8 has the class of U+DC80 */
+    const uint8_t *class_of; /* the class of every range. A byte that is not valid UTF-8 has the class of U+DC80 */
     size_t ranges;
     uint32_t classes, states;
     const uint16_t *next; /* the rows of all states */
@@ -64,7 +64,7 @@ PYBPE_API int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automat
                                          pybpe_error *err);
 
 /* Creates a splitter from `count` others (2 to 16), which are borrowed. The first one splits the text into pieces, the
-   second one splits each piece as a separate text, and so on. Returns PYBPE_ERR_VALUE for another count,
+   second one splits every piece as a separate text, and so on. Returns PYBPE_ERR_VALUE for another count,
    if one of them is itself such a sequence, or if one that reads characters follows one that reads bytes. */
 PYBPE_API int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *steps, size_t count,
                                         const pybpe_allocator *mem, pybpe_error *err);
@@ -97,7 +97,7 @@ Special tokens: strings that are matched before the pattern is applied and are n
 */
 
 /* Creates a matcher for strings[i] -> ids[i]. Strings must be distinct and not empty (PYBPE_ERR_VALUE, offset =
-   index). `flags` has an OR of the PYBPE_SPECIAL_ flags for each, or is NULL. Takes O(total length) time. Also returns
+   index). `flags` has an OR of the PYBPE_SPECIAL_ flags per item, or is NULL. Takes O(total length) time. Also returns
    PYBPE_ERR_VALUE (offset = id) if a special with RSTRIP and another one that begins with white space, or not with
    UTF-8, are looked for together. With flags, _find and _find_all match text[from..n) as a separate text. So if
    _find_all returns `cap`, call it again with the same `from` and a larger cap. */
@@ -113,7 +113,7 @@ PYBPE_API int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, 
                                   size_t *end, uint32_t *id);
 
 /* Finds all specials in text[from..n): the one that _find finds from `from`, then the one that it finds from the end
-   of the first, and so on. Writes the start and end of each to `spans` and its id to `ids`, at most `cap` of them,
+   of the first, and so on. Writes their starts and ends to `spans` and their ids to `ids`, at most `cap` of them,
    and returns how many. If that is cap, call again from the last end. Takes O(1) time per byte of text for any set of
    strings, plus O(longest string) per call. It may allocate up to 4 times the length of the longest string. If that
    allocation fails, it returns the same result more slowly. */
@@ -146,7 +146,7 @@ PYBPE_API int pybpe_normalize(uint8_t **out, size_t *length, int normalizer, con
 PYBPE_API void pybpe_normalize_free(uint8_t *out, const pybpe_allocator *mem);
 
 /* ---------------------------------------------------------------------------------------------------
-Counting: text -> distinct words and the number of occurrences of each
+Counting: text -> distinct words and the number of their occurrences
 */
 
 typedef struct pybpe_counter pybpe_counter;
@@ -161,7 +161,7 @@ PYBPE_API void pybpe_counter_free(pybpe_counter *c);
    Specials in it separate words and are not counted. */
 PYBPE_API int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err);
 
-/* Counts words that the caller has split. Adds counts[i] for string i of `words`, or 1 for each if counts is NULL.
+/* Counts words that the caller has split. Adds counts[i] for string i of `words`, or 1 per string if counts is NULL.
    Ignores empty words. Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. */
 PYBPE_API int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts,
                                       pybpe_error *err);

@@ -6,6 +6,7 @@ leads to a page that shows the file, so the site needs no server that hosts the 
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import resources
 from pathlib import Path
@@ -32,6 +33,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made |= links.source_pages(ROOT, {**written, **made})
     made |= {"reference/c.md": reference.c_page(*C_HEADERS), "reference/cli.md": reference.cli_page()}
     made |= viewers.pages(ROOT)
+    made |= {f"notebooks/{book.stem}.md": notebook_page(book) for book in (ROOT / "docs/notebooks").glob("*.ipynb")}
     made |= {
         f"assets/{name}": (SITE / name).read_text(encoding="utf-8")
         for name in ("site.css", "icon.svg", "iframe-worker.js")
@@ -40,6 +42,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for uri, content in made.items():
         files.append(File.generated(config, uri, content=content))
     return files
+
+
+def notebook_page(book: Path) -> str:
+    """Returns a notebook as Markdown, with the outputs that it has."""
+    parts = []
+    for cell in json.loads(book.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        parts += ("```text\n" + "".join(output["text"]).rstrip() + "\n```" for output in cell.get("outputs", ()))
+    return "\n\n".join(parts) + "\n"
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:

@@ -35,7 +35,7 @@ def in_repository(target: str, page: str) -> str | None:
 def on_site(path: str) -> str:
     """Returns the page that shows a file or folder of the repository."""
     if path.startswith("docs/"):
-        return path.removeprefix("docs/")
+        return re.sub(r"\.ipynb$", ".md", path.removeprefix("docs/"))
     return (PAGES | SHOWN_ELSEWHERE).get(path, f"source/{path}.md")
 
 
