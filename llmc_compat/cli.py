@@ -211,7 +211,7 @@ def _add_eval(command: Command) -> None:
     command.tokenizer()
     command.option("file FILE", "JSON lines; - (default) is stdin", nargs="?", default="-", path="texts")
     command.output("the eval file to write")
-    command.option("--separator S", "text before each completion (default: a space, as in llm.c)", default=" ")
+    command.option("--separator S", "text before every completion (default: a space, as in llm.c)", default=" ")
     command.runs(_run_eval)
 
 

@@ -69,7 +69,7 @@ def add_encode(command: Command) -> None:
     _add_output(command)
     how = command.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="write the ids as a JSON list")
-    how.add_argument("--explain", action="store_true", help="write the merges of each word, step by step")
+    how.add_argument("--explain", action="store_true", help="write the merges of every word, step by step")
     with command.group("dropout"):
         command.option(
             "--dropout P",

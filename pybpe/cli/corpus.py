@@ -34,9 +34,9 @@ def add_corpus(command: Command) -> None:
 
     The steps run in this order: normalize, filter, keep some languages, score,
     replace personal data, drop duplicates, near duplicates and repeated paragraphs.
-    Documents stay in the order of the input, as JSON lines or parquet. A summary shows how
-    many were dropped, and why. If a run is killed, run the same command again to
-    resume it.
+    Documents stay in the order of the input, as JSON lines or parquet. A summary
+    shows how many were dropped, and why. If a run is killed, run the same command
+    again to resume it.
     """
     command.files()
     command.output("*.jsonl, *.jsonl.gz, *.jsonl.zst, *.parquet; or a folder for several files; - is stdout")

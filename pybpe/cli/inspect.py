@@ -68,7 +68,7 @@ def add_inspect(command: Command) -> None:
     command.option("files FILE", "for a tokenizer: text files, folders, globs", nargs="*", path="texts")
     command.option("--audit", "show what may be wrong with a tokenizer, and in texts or token files")
     command.option("--min-count N", "with --audit: list tokens that occur less often (default: 2)", int, default=2)
-    command.option("--count N", "how many tokens of each kind to show (default: 10)", int, default=10)
+    command.option("--count N", "how many tokens per kind to show (default: 10)", int, default=10)
     with command.group("reading"):
         command.options(ReadOptions, "text_key", "encoding", "keep_crlf")
     command.runtime("workers")
@@ -292,7 +292,7 @@ def add_compare(command: Command) -> None:
     """
     command.option("tokenizers TOK", "tokenizer files or folders, or names such as gpt2", nargs="+", path="reads")
     command.option("--file FILE", "a text to encode with two tokenizers, to see where their ids differ", path="texts")
-    command.option("--count N", "how many differences of each kind to show (default: 10)", int, default=10)
+    command.option("--count N", "how many differences per kind to show (default: 10)", int, default=10)
     command.option(
         "--on NAME=FILE",
         "measure on this file, folder or glob; NAME is its language or kind. Repeat the option for more; the same NAME"

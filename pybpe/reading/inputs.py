@@ -100,7 +100,7 @@ class ReadOptions:
         "text", "key of a JSON record's text, or its column in parquet and Arrow; doc.text is text in doc", "K"
     )
     encoding: str | None = option(
-        None, "encoding of the text, such as utf-8, gb18030 or cp1252; auto (default) decides for each file", "E"
+        None, "encoding of the text, such as utf-8, gb18030 or cp1252; auto (default) decides file by file", "E"
     )
     keep_crlf: bool = option(
         False, r"read \r\n as it is; by default it becomes \n in text files in which all lines end with it"

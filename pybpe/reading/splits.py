@@ -52,7 +52,7 @@ class SplitOptions:
     splits: Sequence[float] = option(DEFAULT_SPLITS, "shares of train, val and test", "A,B,C")
     split_by: str = option(
         "auto",
-        "how to split: hash, by each document's content; token, each file in order, between words; auto (default),"
+        "how to split: hash, by the content of documents; token, files in order, between words; auto (default),"
         " token for fewer than 200 documents, otherwise hash",
         "BY",
     )

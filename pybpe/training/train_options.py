@@ -39,7 +39,7 @@ class TrainOptions:
     pattern: PatternLike | None = option(
         None,
         "gpt2 (default), cl100k, o200k, llama3, qwen2, nanochat, or a regular expression; to use several, join them"
-        " with (?then): each splits the pieces of the one before it",
+        " with (?then): a pattern splits the pieces of the one before it",
         "P",
     )
     min_frequency: int = option(0, "merge only pairs that occur at least N times")
