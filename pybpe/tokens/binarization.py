@@ -165,7 +165,8 @@ def binarize(
         staged = stage(given, folder, options.read, [folder], kinds.columns)
         layout = Layout(tok, options.output, folder, name or name_of(inputs, given, staged), staged.names)
         options = options.decided(staged.files, kinds, folder)
-        known = known_of(options, described(tok), staged, call_of(_settings_fingerprint(layout, options), staged))
+        settings = hashed(options.settings(), layout.name, described(tok), planning.TASK_BYTES)
+        known = known_of(options, described(tok), staged, call_of(settings, staged))
         made = made_before(folder, known, force, staged.files)
         return made or write_dataset(layout, options, staged, run, known)
 
@@ -330,11 +331,6 @@ def _named(task: planning.Task, staged: Staged) -> tuple[planning.Task, bytes, b
         return staged.fingerprint(file)
 
     return task, planning.task_fingerprint(task, place), planning.task_fingerprint(task, staged.fingerprint)
-
-
-def _settings_fingerprint(layout: Layout, options: DatasetOptions) -> str:
-    """Returns a hash of everything that the token files depend on, except the inputs."""
-    return hashed(options.settings(), layout.name, described(layout.tok), planning.TASK_BYTES)
 
 
 def described(tok: Tokenizer) -> dict[str, object]:

@@ -112,38 +112,70 @@ class TaskEncoder(NamedTuple):
 
     def results(self, order: Order) -> Iterator[_binding.Data]:
         """Yields the results of a task, in parts, on a worker."""
-        is_summed = is_part(order.task)
-        found = (_encoded_group(self, Doubts(), (some, is_summed, False)) for some in self._groups(order.task))
+        found = map(partial(self._encoded, Doubts()), self._groups(order.task))
         return task_data(found, len(self.splits), self.marks, order.stamp)
 
     def encode(self, workers: int | None, tasks: Iterable[Task], doubts: Doubts) -> Iterator[Encoded]:
         """Encodes tasks with threads, which share a task piece by piece."""
-
-        def items() -> Iterator[tuple[list[Piece], bool, bool]]:
-            for task in tasks:
-                is_summed = is_part(task)
-                for some in self._groups(task):
-                    yield some, is_summed, False
-                yield [], False, True
-
-        return map_ordered(partial(_encoded_group, self, doubts), items(), workers)
+        groups = (group for task in tasks for group in chain(self._groups(task), [None]))
+        return map_ordered(partial(self._encoded, doubts), groups, workers)
 
     def sums(self, task: Task) -> list[int]:
         """Returns the checksums of the inputs of a task, as its results have them."""
-        return [_sum(piece) for some in self._groups(task) for piece in some] if is_part(task) else []
+        return [_sum(piece) for some, _ in self._groups(task) for piece in some] if is_part(task) else []
 
-    def _groups(self, task: Task) -> Iterator[list[Piece]]:
-        """Yields the pieces of a task, in order, small ones together: a group is a thread's unit of work."""
-        group: list[Piece] = []
-        size = 0
+    def _groups(self, task: Task) -> Iterator[tuple[list[Piece], bool]]:
+        """Yields the pieces of a task, in order, small ones together: a group is a thread's unit of work. Also says
+        whether checksums of them are needed."""
+        group, size, is_summed = list[Piece](), 0, is_part(task)
         for piece in pieces_of(task, self.kinds, self.tok._encoder.cut):
             group.append(piece)
             size += max(piece.size, _LEAST_SIZE)
             if size >= PIECE_BYTES // 2:
-                yield group
+                yield group, is_summed
                 group, size = [], 0
         if group:
-            yield group
+            yield group, is_summed
+
+    def _encoded(self, doubts: Doubts, group: tuple[list[Piece], bool] | None) -> Encoded:
+        """Encodes a group. None ends a task."""
+        if group is None:
+            return Encoded([], 0, ends_task=True)
+        pieces, is_summed = group
+        sums = list(map(_sum, pieces)) if is_summed else []
+        segments, reads = self._segments_of(pieces)  # which also notes the records
+        size, doubt, notes = 0, None, list[RecordNotes]()
+        for piece in pieces:
+            size, doubt = size + piece.size, doubt or piece.doubt(doubts.look)
+            if piece.notes.end:
+                notes.append(piece.notes)
+        return Encoded(segments, size, False, doubt, notes, sums, reads)
+
+    def _segments_of(self, pieces: Iterable[Piece]) -> tuple[list[Segment], list[Read]]:
+        """Returns the segments of pieces, in order, and the records in them if origins are wanted. Small texts, as of
+        compressed files, become one piece, because a call to C per text would take longer than the encoding."""
+        mark = None if (eot := self.tok.model.eot) is None else eot.encode()
+        found, reads, records = list[Segment](), list[Read](), 0
+        for split, some in groupby(pieces, partial(_split_if_small, mark)):
+            if split != _ALONE:
+                small = list(some)
+                ends = array("Q", accumulate((len(piece.text) for piece in small), initial=0))
+                texts = Texts(
+                    [(memoryview(b"".join(piece.text for piece in small)), memoryview(ends))],
+                    paths=[piece.path for piece in small],
+                )
+                some = iter([small[0]._replace(data=texts, divided=True)])
+            for piece in some:
+                segments = self.segments(piece)
+                if self.kinds.ids is not None:
+                    segments = [
+                        segment._replace(origins=([records + row for row in segment.origins[0]], segment.origins[1]))
+                        for segment in segments
+                    ]
+                    reads += (more := _reads_of(piece, segments, self.tok.eot_token))
+                    records += sum(read[1] for read in more)
+                found += segments
+        return found, reads
 
     def segments(self, piece: Piece) -> list[Segment]:
         """Returns the segments of a piece.
@@ -244,33 +276,6 @@ class TaskEncoder(NamedTuple):
         return len((self.tok.model.eot or END_OF_TEXT).encode())
 
 
-def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> tuple[list[Segment], list[Read]]:
-    """Returns the segments of pieces, in order, and the records in them if origins are wanted. Small texts, as of
-    compressed files, become one piece, because a call to C per text would take longer than the encoding."""
-    mark = None if (eot := encoder.tok.model.eot) is None else eot.encode()
-    found, reads, records = list[Segment](), list[Read](), 0
-    for split, some in groupby(pieces, partial(_split_if_small, mark)):
-        if split != _ALONE:
-            small = list(some)
-            ends = array("Q", accumulate((len(piece.text) for piece in small), initial=0))
-            texts = Texts(
-                [(memoryview(b"".join(piece.text for piece in small)), memoryview(ends))],
-                paths=[piece.path for piece in small],
-            )
-            some = iter([small[0]._replace(data=texts, divided=True)])
-        for piece in some:
-            segments = encoder.segments(piece)
-            if encoder.kinds.ids is not None:
-                segments = [
-                    segment._replace(origins=([records + row for row in segment.origins[0]], segment.origins[1]))
-                    for segment in segments
-                ]
-                reads += (more := _reads_of(piece, segments, encoder.tok.eot_token))
-                records += sum(read[1] for read in more)
-            found += segments
-    return found, reads
-
-
 def _reads_of(piece: Piece, segments: Sequence[Segment], mark: int | None) -> list[Read]:
     """Returns the records of a piece, whose segments are given."""
     if not isinstance(piece.data, memoryview) and piece.data.paths:
@@ -308,18 +313,6 @@ def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
         if 0 < len(piece.data) <= _SMALL and (mark is None or mark not in bytes(piece.data)):
             return piece.split
     return _ALONE
-
-
-def _encoded_group(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], bool, bool]) -> Encoded:
-    some, is_summed, ends_task = item
-    sums = [_sum(piece) for piece in some] if is_summed else []
-    segments, reads = segments_of(encoder, some)  # which also notes the records
-    size, doubt, notes = 0, None, list[RecordNotes]()
-    for piece in some:
-        size, doubt = size + piece.size, doubt or piece.doubt(doubts.look)
-        if piece.notes.end:
-            notes.append(piece.notes)
-    return Encoded(segments, size, ends_task, doubt, notes, sums, reads)
 
 
 def is_part(task: Task) -> bool:
