@@ -30,10 +30,12 @@ from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .formats import Layout, OutputOptions
 from .manifest import Manifest, ShardRecord, made_before, split_paths, writing_to
+from .provenance import kept_provenance, origins_of
 from .run import Job, write_token_files
-from .task_encoder import TYPECODES, Encoded, Segment, text_length
+from .task_encoder import TYPECODES, Encoded, Segment, text_length, text_starts
 from .token_folders import TokenFolder, check_copies, check_documents_apart, with_mark_of
 
+_PROVENANCE = ("provenance", "id_key")  # the output has it if all folders do
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 
 
@@ -78,7 +80,8 @@ def join(
     settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
     if name is not None:
         OutputOptions(settings["format"], name=name).check_used()
-    given = {key: settings[key] for key in (*_SETTINGS, "document_offsets") if key in settings}
+    settings = {key: value for key, value in settings.items() if key not in _PROVENANCE} | kept_provenance(parts)
+    given = {key: settings[key] for key in (*_SETTINGS, *_PROVENANCE, "document_offsets") if key in settings}
     output = OutputOptions(**given, name=name or parts[0].manifest.name)
     output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     fingerprint = hashed(output, [part.sha256 for part in parts])
@@ -93,8 +96,10 @@ def join(
         check_documents_apart([(part.path, part) for part in parts])
         layout = Layout(tok, output, target, output.name or "", {})
         tasks = [(each, repr((each[0], each[1].sha256, each[2])).encode(), b"") for each in _copies(parts)]
-        job = Job(fingerprint, len(settings["splits"]), tasks, partial(_copied, layout), doing=("joining", "B"))
-        total = sum(record.bytes for (_, _, record, _), _, _ in tasks)
+        origins = partial(origins_of, parts, layout.unfinished) if output.provenance else None
+        copied = partial(_copied, layout)
+        job = Job(fingerprint, len(settings["splits"]), tasks, copied, origins=origins, doing=("joining", "B"))
+        total = sum(each[2].bytes for each, _, _ in tasks)
         return write_token_files(layout, job, RunOptions(progress=progress), total, known)
 
 
@@ -113,7 +118,7 @@ def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[TokenFold
             raise FormatError(f"{path}: the manifest's settings have no {missing[0]}: `binarize` did not write it")
         first = parts[0] if parts else part
         theirs, ours = part.manifest.settings, first.manifest.settings
-        for key in sorted((theirs.keys() | ours.keys()) - {"joined", "sequence_length"}):
+        for key in sorted((theirs.keys() | ours.keys()) - {"joined", "sequence_length", *_PROVENANCE}):
             if theirs.get(key) != ours.get(key):
                 raise ArgumentError(
                     f"{path}: was made with {key}={theirs.get(key)!r}, and {first.path} with {ours.get(key)!r}: make"
@@ -136,24 +141,32 @@ def _described(part: TokenFolder) -> dict[str, Any]:
 # Reading
 
 
-_Copy = tuple[int, TokenFolder, ShardRecord, bool]
-"""A token file to copy: the index of its split, its folder, its record, and whether it is the last one of both."""
+_Copy = tuple[int, TokenFolder, ShardRecord, bool, int]
+"""A token file to copy: the index of its split, its folder, its record, whether it is the last one of both, and how
+many tokens of the split are before it."""
 
 
 def _copies(parts: Sequence[TokenFolder]) -> Iterator[_Copy]:
     for split, name in enumerate(SPLIT_NAMES):
+        before = 0
         for part in parts:
             records = part.manifest.shards.get(name, [])
-            yield from ((split, part, record, record is records[-1]) for record in records)
+            for record in records:
+                yield split, part, record, record is records[-1], before
+                before += record.tokens
 
 
 def _copied(layout: Layout, copies: Iterable[_Copy], doubts: Doubts) -> Iterator[Encoded]:
     """Yields the tokens of files: see Job."""
-    for split, part, record, is_last in copies:
+    for split, part, record, is_last, before in copies:
         for block in layout.output.form.read(part.checked(record), layout.output.dtype):
             end_if_unwanted()
             ids = array(TYPECODES[layout.output.dtype], block.tobytes())
             marks = _binding.count_id(ids, layout.tok.eot_token or 0)
-            yield Encoded([Segment(split, ids, marks, text_length(layout.tok, ids), False)], len(ids) * ids.itemsize)
+            segment = Segment(split, ids, marks, text_length(layout.tok, ids), False)
+            if layout.output.provenance:
+                places = [before + start for start in text_starts(ids, layout.tok.eot_token)]
+                segment, before = segment._replace(origins=(places, ())), before + len(ids)
+            yield Encoded([segment], len(ids) * ids.itemsize)
         end = Segment(split, array(TYPECODES[layout.output.dtype]), 0, 0, is_last)  # of the last document, or no end
         yield Encoded([end], 0, True)

@@ -14,21 +14,26 @@ parquet files the name begins with _, because programs read all such files of a 
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 from .._lazy import Array, numpy
-from ..errors import file_errors
+from ..errors import file_errors, note
 from ..reading.rows import pyarrow_parquet
+from ..reading.splits import SPLIT_NAMES
 from ..support.output_files import give_name
 from ..support.task_results import results_in
 from .formats import Layout
 from .manifest import ShardRecord
 from .task_encoder import Stream, read_origins, read_starts
+from .token_folders import TokenFolder
 
 ENDING = ".provenance"
 _GROUP_ROWS = 1 << 16
@@ -53,9 +58,12 @@ def table_of(files: Sequence[str], rows: Array, ids: Sequence[str | None] | None
     return pyarrow.table(columns)
 
 
-def documents_of(layout: Layout, split: int, paths: Iterable[str]) -> Documents:
-    """Yields the documents of a split. `paths` are the files of the results."""
-    stream = Stream(layout.marks)
+def documents_of(
+    layout: Layout, split: int, paths: Iterable[str], origins: Callable[[str], Origins] | None = None
+) -> Documents:
+    """Yields the documents of a split. `paths` are the files of the results. With `origins`, the results have positions
+    among the tokens of other folders, and origins(split) says where those came from."""
+    stream, known = Stream(layout.marks), None if origins is None else origins(SPLIT_NAMES[split])
     file, total, is_open = "", 0, False  # of the records that were read last
     for result, header in chain.from_iterable(map(results_in, paths)):
         before = stream.tokens
@@ -63,6 +71,9 @@ def documents_of(layout: Layout, split: int, paths: Iterable[str]) -> Documents:
         starts = numpy.array(read_starts(result, split)[stream.goes_on :], dtype=numpy.int64) + (before + stream.added)
         numbers, ids = read_origins(result, split)
         rows = numpy.array(numbers[stream.goes_on :], dtype=numpy.int64)
+        if known is not None:
+            yield starts, known.at(rows)
+            continue
         files, firsts, counts = list[str](), list[int](), list[int]()
         for path, count, begins_before, ends_after in header["reads"]:
             if path != file:
@@ -129,10 +140,10 @@ def _in_shards(borders: Array, edges: Array, table: Any) -> Iterator[tuple[int, 
     lengths = numpy.diff(numpy.append(firsts, edges[-1]))
     for number in numpy.unique(numbers).tolist():
         some = numbers == number
-        yield number, placed(table.take(places[some]), firsts[some] - borders[number], lengths[some])
+        yield number, placed_table(table.take(places[some]), firsts[some] - borders[number], lengths[some])
 
 
-def placed(table: Any, firsts: Array, lengths: Array) -> Any:
+def placed_table(table: Any, firsts: Array, lengths: Array) -> Any:
     """Returns the rows of a file: where documents begin there, their lengths, and what a table says about them."""
     return table.add_column(0, "tokens", [lengths]).add_column(0, "first_token", [firsts])
 
@@ -154,3 +165,78 @@ def _write(path: str, tables: Iterable[Any], has_ids: bool) -> None:
                     writer.write_table(_joined(waiting).cast(schema))
                     waiting, rows = [], 0
     give_name(temporary, path)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reading, for what is made of token files
+
+
+class Origins(NamedTuple):
+    """Where the tokens of one split of some folders came from, in files without names, since there may be more
+    documents than fit in memory."""
+
+    starts: Array  # where documents begin, among the tokens of all folders
+    files: Array  # the number of the input of each
+    rows: Array
+    names: Sequence[str]  # of the inputs
+    ids: tuple[Array, Array] | None  # bytes, JSON, and where the id of each document ends in them
+
+    def at(self, positions: Array) -> Any:
+        """Returns the table of the documents that have the tokens at these positions."""
+        places = numpy.searchsorted(self.starts, positions, side="right") - 1
+        found = [self.names[number] for number in self.files[places].tolist()]
+        return table_of(found, self.rows[places], None if self.ids is None else self._ids(*self.ids, places))
+
+    def _ids(self, data: Array, ends: Array, places: Array) -> list[str | None]:
+        begins = numpy.where(places > 0, ends[places - 1], 0).tolist()
+        spelled = (data[begin:end].tobytes() for begin, end in zip(begins, ends[places].tolist()))
+        return [json.loads(each) for each in spelled]
+
+
+def kept_provenance(parts: Sequence[TokenFolder]) -> dict[str, Any]:
+    """Returns the settings of provenance for what is made of some folders: it has provenance if all of them do."""
+    settings = [part.manifest.settings for part in parts]
+    lacking = [part.path for part, some in zip(parts, settings) if not some.get("provenance")]
+    if lacking:
+        if len(lacking) < len(parts):
+            note(f"{lacking[0]}: has no provenance, so the output has none")
+        return {}
+    keys = [some["id_key"] for some in settings if "id_key" in some]
+    return {"provenance": True, **({"id_key": keys[0]} if keys else {})}
+
+
+def origins_of(parts: Sequence[TokenFolder], folder: str, split: str) -> Origins:
+    """Returns where the tokens of a split of folders with provenance came from. The files are in `folder`.
+
+    Raises:
+        FormatError: a file does not match its manifest.
+    """
+    numbers, first = dict[str, int](), 0
+    with ExitStack() as stack, file_errors(folder, "cannot be written"):
+        files = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(5)]
+        has_ids = any("id_key" in part.manifest.settings for part in parts)
+        for part in parts:
+            records = {record.file: record for record in part.manifest.files}
+            for shard in part.manifest.shards.get(split, ()):
+                path = part.checked(records[provenance_name(shard.file)])
+                for batch in pyarrow_parquet(path).ParquetFile(path).iter_batches():
+                    names = batch.column("file").to_pylist()
+                    codes = [numbers.setdefault(name, len(numbers)) for name in names]
+                    columns = first + batch.column("first_token").to_numpy(), codes, batch.column("row").to_numpy()
+                    for file, column in zip(files, columns):
+                        file.write(numpy.asarray(column, dtype=numpy.int64).tobytes())
+                    ids = batch.column("id").to_pylist() if "id" in batch.schema.names else [None] * len(names)
+                    spelled = [json.dumps(each).encode() for each in ids] if has_ids else []
+                    files[3].write(b"".join(spelled))
+                    ends = files[3].tell() + numpy.cumsum([0, *map(len, spelled)])[1:] - sum(map(len, spelled))
+                    files[4].write(ends.astype(numpy.int64).tobytes())
+                first += shard.tokens
+        starts, inputs, rows, data, ends = map(_mapped, files, ("i8", "i8", "i8", "u1", "i8"))
+    return Origins(starts, inputs, rows, list(numbers), (data, ends) if has_ids else None)
+
+
+def _mapped(file: IO[bytes], dtype: str) -> Array:
+    file.flush()
+    if not file.tell():  # an empty file cannot be mapped
+        return numpy.empty(0, dtype)
+    return numpy.memmap(file, dtype=dtype, mode="r").view(numpy.ndarray)

@@ -56,7 +56,7 @@ from ..support.progress import Progress
 from ..support.task_results import Order, Section, results_in, task_folder, task_path, write_results
 from .formats import ArrayOptions, Layout, write_offsets
 from .manifest import FINISHED, TOKENIZER_NAMES, Manifest, Records, ShardRecord, publish, record_file, replaced_files
-from .provenance import documents_of, write_provenance
+from .provenance import Origins, documents_of, write_provenance
 from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Job(NamedTuple):
     encode: Callable[[Iterable[Any], Doubts], Iterator[Encoded]]  # yields the tokens of some tasks, in order
     encoder: TaskEncoder | None = None  # if tasks are texts: what encodes them, also for an executor's workers
     files: Corpus | None = None  # the files of these texts
+    origins: Callable[[str], Origins] | None = None  # where the tokens of a split came from, as in documents_of
     doing: tuple[str, str] = ("encoding", "B")  # for the progress bar: what is in progress, and the unit of its size
 
 
@@ -232,7 +233,7 @@ class _Run:
                 path = os.path.join(folder, others[-1])
                 write_offsets(path, starts_of(layout, split, self._paths), documents, tokens)
             if layout.output.provenance:
-                origins = documents_of(layout, split, self._paths)
+                origins = documents_of(layout, split, self._paths, self._job.origins)
                 others += write_provenance(folder, some, origins, layout.output.id_key is not None)
         for name in TOKENIZER_NAMES if with_tokenizer else ():
             layout.tok.save(os.path.join(folder, name))

@@ -3,6 +3,7 @@ encodes one record at a time."""
 
 import gzip
 import json
+import logging
 import random
 import zipfile
 from collections import defaultdict
@@ -164,3 +165,66 @@ def test_every_document_has_its_record(tmp_path: Path, seed: int) -> None:
     plain = pybpe.binarize(tok, paths, tmp_path / "c", on_error="skip", **{**given, "id_key": None})
     assert plain.shards == made.shards and "provenance" not in plain.settings
     assert not list((tmp_path / "c").glob("*.provenance"))
+
+
+@pytest.mark.slow
+def test_provenance_survives_join_mix_and_pack(tmp_path: Path) -> None:
+    rng, tok = random.Random(5), small_tokenizer()
+    given: dict[str, Any] = {"provenance": True, "split_by": "hash", "min_shard_tokens": 0, "on_error": "skip"}
+    records: list[dict[Record, tuple[str, bool]]] = []
+    for name, id_key in (("a", "id"), ("b", None)):
+        paths = [path for path in write_inputs(tmp_path / f"in{name}", rng) if not path.endswith("e.txt")]
+        paths = paths[:3] if name == "a" else paths[3:]
+        pybpe.binarize(tok, paths, tmp_path / name, shard_tokens=3000, id_key=id_key, eot="append", **given)
+        records.append(expected(paths))
+    both = {**records[0], **{(path, row, None): value for (path, row, _), value in records[1].items()}}
+    joined = pybpe.join(tok, [tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
+    assert joined.settings["id_key"] == "id"
+    check(tok, tmp_path / "joined", both)
+    ordered = [row for shard in joined.shards["train"] for row in table_of(tmp_path / "joined", shard.file)]
+    assert all(
+        x["tokens"] + x["first_token"] == y["first_token"] or not y["first_token"] for x, y in zip(ordered, ordered[1:])
+    )
+    for memory in (None, 1 << 20):
+        sources = {name: {"data": str(tmp_path / name), "epochs": 1} for name in ("a", "b")}
+        folder = tmp_path / f"mixed{memory}"
+        pybpe.mix(tok, {"sources": sources}, folder, shard_tokens=2500, min_shard_tokens=0, memory_limit=memory)
+        check(tok, folder, both)
+    for form in ("llmc", "npy", "parquet", "webdataset"):
+        for packing in ("best-fit", "fill"):
+            folder = tmp_path / f"{form}-{packing}"
+            pybpe.pack(
+                tok,
+                tmp_path / "joined",
+                folder,
+                sequence_length=64,
+                format=form,
+                packing=packing,
+                shard_tokens=1000,
+                seed=1,
+            )
+            check_rows(tok, folder, both)
+    parquet.read_table(tmp_path / "parquet-fill")  # provenance is not among the rows
+
+
+def check_rows(tok: pybpe.Tokenizer, folder: Path, records: dict[Record, tuple[str, bool]]) -> None:
+    """Compares the parts of records in rows with the oracle: they are in no order."""
+    found = traced(folder)
+    assert found.keys() == records.keys() and verify(folder, tok)[1] == []
+    for key, (text, is_plain) in records.items():
+        ids = sorted(each for _, part in found[key] for each in part if each != tok.eot_token)
+        assert ids == sorted(tok.encode(text) if is_plain else tok.encode_ordinary(text)), key
+        assert all(part[0] == tok.eot_token for _, part in found[key])
+
+
+def test_provenance_is_kept_only_if_all_folders_have_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tok = small_tokenizer()
+    for name, provenance in (("a", True), ("b", False)):
+        (tmp_path / f"{name}.txt").write_text(EOT.join(f"{name} {text}" for text in documents(20)))
+        pybpe.binarize(
+            tok, tmp_path / f"{name}.txt", tmp_path / name, provenance=provenance, split_by="hash", min_shard_tokens=0
+        )
+    caplog.set_level(logging.INFO, "pybpe")
+    made = pybpe.join(tok, [tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
+    assert "b: has no provenance, so the output has none" in caplog.text and not made.files
+    assert "provenance" not in made.settings

@@ -19,6 +19,7 @@ from ...tokenizer import Tokenizer
 from ..binarization import described
 from ..formats import Layout, OutputOptions
 from ..manifest import Manifest, call_of, made_before, passes, writing_to
+from ..provenance import kept_provenance, origins_of
 from ..run import Job, write_token_files
 from ..token_files import TokenStream
 from ..token_folders import TokenFolder, check_copies, check_documents_apart, with_mark_of
@@ -87,7 +88,7 @@ def mix(
     given, folder = load_recipe(recipe).with_seed(seed), _binding.path_text(out)
     sources = open_sources(given.sources, tok, folder)
     tok = with_mark_of(tok, *sources)
-    output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
+    output = replace(output, **kept_provenance(sources)).for_vocabulary(tok.vocab_size, tok.model.eot)
     asked_tokens(given, _sizes(given, sources))  # refuses impossible amounts before anything is written
     with writing_to(folder):
         calls = [source.sha256 for source in sources]
@@ -124,12 +125,14 @@ def _mixed(
         recipe.seed,
         layout.output.dtype,
         memory_left(run.memory_limit or DEFAULT_MEMORY),
+        layout.output.provenance,
     )
     settings = {**known.settings, "mixture": _mixture(recipe, sources, asked, drawn[0])}
     fingerprint = hashed([state_of(source) for source in sources], drawn, shuffle.buckets, settings, layout.name)
     tasks = [(task, repr(task).encode(), b"") for task in shuffle.tasks()]
     encode = partial(shuffle.encode, progress=run.progress)
-    job = Job(fingerprint, splits, tasks, encode, doing=("shuffling", "token"))
+    origins = partial(origins_of, sources, hidden) if layout.output.provenance else None
+    job = Job(fingerprint, splits, tasks, encode, origins=origins, doing=("shuffling", "token"))
     total = sum(each.tokens for some in drawn for each in some)
     return write_token_files(layout, job, run, total, replace(known, settings=settings))
 

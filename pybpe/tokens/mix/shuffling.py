@@ -40,7 +40,8 @@ _DOCUMENT_BYTES = 128  # memory for a document while a bucket is sorted
 _WRITE_BYTES = 1 << 16  # a block has about this much for each bucket
 _BLOCK_BYTES = 1 << 24  # the least size of a block
 _PART_TOKENS = 1 << 20
-_INDEX = [("first", "u8"), ("second", "u8"), ("tokens", "i8")]  # both keys of a document, and its tokens
+# Both keys of a document, its tokens, and where it begins among the tokens of its split in all sources.
+_INDEX = [("first", "u8"), ("second", "u8"), ("tokens", "i8"), ("start", "i8")]
 
 
 class _Block(NamedTuple):
@@ -65,6 +66,7 @@ class Shuffle:
     seed: int  # chooses the order
     dtype: str  # of the ids
     memory: int  # about how many bytes of memory may be used
+    provenance: bool = False  # whether segments say where their documents came from
 
     @property
     def buckets(self) -> list[int]:
@@ -102,11 +104,12 @@ class Shuffle:
             ordered = self._of_sources(split) if self.is_direct else self._bucket(bucket)
             for at in range(0, ordered.tokens, _PART_TOKENS):
                 end = min(at + _PART_TOKENS, ordered.tokens)
-                found, documents = ordered.part(at, end)
+                found, documents, places = ordered.part(at, end)
                 ids = array(TYPECODES[self.dtype])
                 ids.frombytes(found.data.cast("B"))
                 size = text_length(self.tok, ids)
-                yield Encoded([Segment(split, ids, documents, size, end == ordered.tokens)], len(ids))
+                segment = Segment(split, ids, documents, size, end == ordered.tokens)
+                yield Encoded([segment._replace(origins=(places.tolist() if self.provenance else (), ()))], len(ids))
             yield Encoded([], 0, True)
             del ordered  # two buckets at once may not fit
 
@@ -141,6 +144,8 @@ class Shuffle:
         block, and their index."""
         name, numbers = self.names[block.source], numpy.arange(block.first, block.first + len(block.lengths))
         drawn = self.drawn[block.split][block.source]
+        others = (some[block.split] for some in self.documents[: block.source])
+        before = block.start + sum(some.tokens for some in others if some is not None)
         for number, part in enumerate(drawn.passes):
             places = part.chosen(drawing_keys(numbers, self.seed, name, number)).nonzero()[0]
             first, second = writing_keys(numbers[places], self.seed, SPLIT_NAMES[block.split], name, number)
@@ -148,6 +153,7 @@ class Shuffle:
             index["first"] = drawn.spread(number, first)
             index["second"] = second
             index["tokens"] = block.lengths[places]
+            index["start"] = before + _starts(block.lengths)[places]
             if part.cut is not None:
                 index["tokens"][numbers[places] == part.cut[0]] = part.cut[1]
             yield places, index
@@ -249,16 +255,18 @@ class _Ordered:
     def __init__(self, ids: Array, index: Array, starts: Array) -> None:
         order = order_of(index["first"], index["second"])
         self._ids, self._starts, self._ends = ids, starts[order], index["tokens"][order].cumsum()
-        self._before = self._ends - index["tokens"][order]
+        self._before, self._places = self._ends - index["tokens"][order], index["start"][order]
         self.tokens = int(self._ends[-1]) if len(order) else 0
 
-    def part(self, first: int, last: int) -> tuple[Array, int]:
-        """Returns some of the tokens, in order, and how many documents begin among them."""
+    def part(self, first: int, last: int) -> tuple[Array, int, Array]:
+        """Returns some of the tokens, in order, how many documents begin among them, and where the tokens of
+        documents, without their marks, begin in the sources."""
         some = slice(int(self._ends.searchsorted(first, "right")), int(self._ends.searchsorted(last)) + 1)
         before = self._before[some]
         begins, ends = numpy.maximum(before, first), numpy.minimum(self._ends[some], last)
         ids = joined(self._ids, self._starts[some] + begins - before, ends - begins)
-        return ids, int((before >= first).sum())
+        texts = numpy.maximum(begins, before + 1)
+        return ids, int((before >= first).sum()), (self._places[some] + texts - before)[texts < ends]
 
 
 def joined(ids: Array, starts: Array, lengths: Array) -> Array:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from ... import _binding
 from ..._lazy import Array, numpy
@@ -35,8 +35,10 @@ from ..manifest import (
     files_of_manifest,
     made_before,
     publish,
+    record_file,
     writing_to,
 )
+from ..provenance import Origins, origins_of, placed_table, write_parts
 from ..run import check_least
 from ..task_encoder import ID_BYTES, text_length
 from ..token_files import MarksFirst, TokenStream, with_marks_first
@@ -186,6 +188,16 @@ class _Placed(NamedTuple):
     used: int  # the tokens of the pieces, marks included
 
 
+def _table(origins: Origins, pieces: Array, start: int, first: int, size: int) -> Any:
+    """Returns where pieces of a group came from, and where they are in their shard. The group starts at `start` among
+    the tokens of the split, and the first of the rows at token `first` of the shard."""
+    ends = numpy.cumsum(pieces["length"])
+    begins = ends - pieces["length"]
+    of_row = numpy.searchsorted(pieces["row"], pieces["row"])  # the first piece in the row of each
+    places = first + pieces["row"] * size + begins - begins[of_row]
+    return placed_table(origins.at(start + pieces["start"] + 1), places, pieces["length"])
+
+
 class _Packing(NamedTuple):
     tok: Tokenizer  # the tokenizer that made the data
     data: TokenFolder  # the folder of the tokens
@@ -229,12 +241,15 @@ class _Packing(NamedTuple):
         stream = with_marks_first(files, self.mark, self.data.manifest.settings["eot"])
         records, others = list[ShardRecord](), list[FileRecord]()
         sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # documents and bytes of text, by shard
+        tables: dict[int, list[Any]] = defaultdict(list)  # where its documents came from, by shard
+        is_known, has_ids = (name in self.data.manifest.settings for name in ("provenance", "id_key"))
         with file_errors(out, "cannot be written"), tempfile.TemporaryFile(dir=out) as file:
             placed = [self._place(number, group, file) for number, group in enumerate(groups(stream, self.mark, size))]
             rows = sum(group.rows for group in placed)
             total, per_shard = self._divide(split, rows)
             file.seek(0)
-            parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, sums)
+            origins = origins_of([self.data], out, split) if is_known else None
+            parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, sums, origins, tables)
             for number, some in groupby(parts, key=itemgetter(0)):
                 base = os.path.join(out, f"{self.data.manifest.name or 'data'}_{split}_{number:06d}")
                 shard = NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark)
@@ -242,6 +257,9 @@ class _Packing(NamedTuple):
                 tokens = shard.rows * size + (options.format == LLMC.name)
                 records.append(ShardRecord(first.file, tokens, first.bytes, first.sha256, *sums[number]))
                 others += more
+                if is_known:
+                    (name,) = write_parts(out, [first.file], ((0, table) for table in tables.pop(number, [])), has_ids)
+                    others.append(record_file(os.path.join(out, name)))
         self._check(split, records)
         cuts = sum(group.pieces for group in placed) - sum(record.documents for record in records)
         padding = total * size - sum(group.used for group in placed)
@@ -266,32 +284,41 @@ class _Packing(NamedTuple):
         return _Placed(group.start, group.start + len(group.ids), len(pieces), row_count(pieces), used)
 
     def _parts(
-        self, groups: Iterable[tuple[Array, Array]], per_shard: int, sums: Mapping[int, list[int]]
+        self,
+        groups: Iterable[tuple[int, Array, Array]],
+        per_shard: int,
+        sums: Mapping[int, list[int]],
+        origins: Origins | None,
+        tables: Mapping[int, list[Any]],
     ) -> Iterator[tuple[int, Columns]]:
         """Yields the rows of all groups, some at a time, with the number of their shard. It adds them to the shard's
-        sums. Padding is not text."""
+        sums, and to its tables if the origins of tokens are known. Padding is not text."""
         size, before, has_columns = self.options.sequence_length, 0, self.options.format != LLMC.name
         pad_bytes = 0 if self.pad == self.mark else len(self.tok.decode_single_token_bytes(self.pad))
-        for ids, pieces in groups:
+        for start, ids, pieces in groups:
+            row = before
             for shard, some in chunks(pieces, size, before, per_shard):
                 columns = columns_of(ids, some, size, self.mark, self.pad, has_columns)
                 tokens = columns["input_ids"].reshape(-1).data
                 padding = len(tokens) - int(some["length"].sum())
                 sums[shard][0] += int(some["begins"].sum())
                 sums[shard][1] += text_length(self.tok, tokens) - padding * pad_bytes
+                if origins is not None:
+                    tables[shard].append(_table(origins, some[some["length"] > 1], start, row % per_shard * size, size))
+                row += len(columns["input_ids"])
                 yield shard, columns
             before += row_count(pieces)
 
     def _again(
         self, stream: TokenStream | MarksFirst, placed: Sequence[_Placed], file: IO[bytes], spare: int
-    ) -> Iterator[tuple[Array, Array]]:
-        """Yields the ids and the pieces of every group, and then of `spare` rows that have only a mark."""
+    ) -> Iterator[tuple[int, Array, Array]]:
+        """Yields the start, the ids and the pieces of every group, and then of `spare` rows that have only a mark."""
         for group in placed:
             pieces = numpy.frombuffer(file.read(group.pieces * numpy.dtype(FIELDS).itemsize), FIELDS)
-            yield stream.slice(group.start, group.end), pieces
+            yield group.start, stream.slice(group.start, group.end), pieces
             self.bar.add(int(pieces["length"].sum()) - int((~pieces["begins"]).sum()))
         numbers = numpy.arange(spare)
-        yield stream.slice(0, 1), pieces_of(numbers * 0, numbers * 0 + 1, False, False, numbers)
+        yield 0, stream.slice(0, 1), pieces_of(numbers * 0, numbers * 0 + 1, False, False, numbers)
 
     def _divide(self, split: str, rows: int) -> tuple[int, int]:
         """Returns the number of rows of a split, and in its shards. The last may have fewer.
