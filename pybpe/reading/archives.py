@@ -13,15 +13,17 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from ..errors import Error, FormatError
+from .charset import encoding_of_names
 from .corpus_folder import Found, corpus_of, places_of
 from .streams import ZIP_MARKS, DerivedStream
 
 _HEADER_BYTES, _END_BYTES = 30, 22
+_IN_UTF8 = 1 << 11  # a flag: the name is UTF-8
 _MANY = 0xFFFF  # stands for larger numbers
 _BLOCK = 1 << 17
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -58,9 +60,9 @@ def files_of_archive(name: str, stream: BinaryIO) -> tuple[Found, dict[str, Arch
                     told = f"compressed with method {info.compress_type} of zip, not with deflate"
                     raise FormatError(f"{name}/{info.filename}: {told}: unpack the archive, and pass the folder")
                 archive.open(info).close()  # compares its name with the one in its header
-            listed = {info.filename: info for info in infos if not info.is_dir()}
-            names = sorted(path for path in listed if "__MACOSX" not in path.split("/"))
-            found = corpus_of(places_of(name, names, lambda path: archive.read(path[len(name) + 1 :])))
+            listed = dict(zip(_names(infos), infos))
+            names = sorted(path for path in listed if "__MACOSX" not in path.split("/") and not path.endswith("/"))
+            found = corpus_of(places_of(name, names, lambda path: archive.read(listed[path[len(name) + 1 :]])))
     except Error:
         raise
     except _ERRORS as error:
@@ -71,6 +73,18 @@ def files_of_archive(name: str, stream: BinaryIO) -> tuple[Found, dict[str, Arch
         info = listed[path[len(name) + 1 :]]
         places[path] = Archived(info.header_offset, info.compress_size, info.file_size, info.compress_type, info.CRC)
     return found, places
+
+
+def _names(infos: Sequence[zipfile.ZipInfo]) -> list[str]:
+    """Returns the paths of the files of an archive. Where it does not say that they are UTF-8, zipfile takes them for
+    cp437, but they may also be in the encoding of a Chinese Windows: then that shows."""
+    stored = {info.filename: info.filename.encode("cp437") for info in infos if not info.flag_bits & _IN_UTF8}
+    names = [info.filename for info in infos]
+    encoding = encoding_of_names([data for data in stored.values() if not data.isascii()])
+    if encoding is not None:
+        found = [stored[name].decode(encoding) if name in stored else name for name in names]
+        names = found if len(set(found)) == len(set(names)) else names
+    return names
 
 
 def _count(stream: BinaryIO) -> int:

@@ -181,6 +181,17 @@ def encoding_of(path: str, parts: Sequence[bytes], is_whole: bool) -> str | None
     )
 
 
+def encoding_of_names(names: Sequence[bytes]) -> str | None:
+    """Returns the encoding of names of files: UTF-8, or one of East Asia, or None if it is not clear. A short text gets
+    little confidence, so only the distance to the next guess counts."""
+    if not names or _decoded_strictly(names, "utf-8", True) is not None:
+        return "utf-8"
+    guesses = _guesses(b"\n".join(names))
+    found = [guess for guess in guesses if _decoded_strictly(names, guess[0], True) is not None]
+    is_clear = bool(found) and (len(found) == 1 or found[0][1] >= 2 * found[1][1])
+    return found[0][0] if is_clear and found[0][0] in _LEAST_OF_EAST_ASIAN else None
+
+
 def _lines_beyond_ascii(part: bytes, room: int) -> bytes:
     """Returns the first lines that are not ASCII, about `room` bytes, as chardet reads them best: it takes lines that
     end within a character, or have controls, for binary data."""

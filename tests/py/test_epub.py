@@ -16,7 +16,8 @@ from texts import english
 import pybpe
 from pybpe.errors import ArgumentError, FormatError, PybpeWarning
 from pybpe.reading import input_file
-from pybpe.reading.files import open_text
+from pybpe.reading.files import corpus_files, open_text
+from pybpe.reading.inputs import ReadOptions
 
 CONTAINER = '<container><rootfiles><rootfile full-path="OEBPS/a%20b.opf"/></rootfiles></container>'.replace("%20", " ")
 PACKAGE = """<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf"><manifest>
@@ -226,6 +227,32 @@ def test_an_archive_that_cannot_be_read(tmp_path: Path) -> None:
         open_text(str(path))
     with pytest.raises(ArgumentError, match="a.zip: given twice"):
         pybpe.count_words([zipped(path, {"a.txt": b"text", "b.txt": b"text"}), path])
+
+
+@pytest.mark.parametrize(
+    "names, encoding, is_found",
+    [
+        ("第一章 第二章/第三回", "gbk", True),
+        ("三國演義 水滸傳第一回", "big5", True),
+        ("日本語の本 源氏物語", "shift_jis", True),
+        ("第一章", "utf-8", True),
+        ("café naïve", "cp437", True),
+        ("война анна", "cp866", False),
+    ],
+)
+def test_names_in_an_archive_of_a_windows_of_east_asia(
+    tmp_path: Path, names: str, encoding: str, is_found: bool
+) -> None:
+    wanted = sorted(f"{name}.txt" for name in names.split())
+    stored = [name.encode(encoding) for name in wanted]
+    data = zipped(
+        tmp_path / "a.zip", {chr(65 + at) * len(name): b"text" for at, name in enumerate(stored)}
+    ).read_bytes()
+    for at, name in enumerate(stored):
+        data = data.replace(bytes([65 + at]) * len(name), name)
+    (tmp_path / "a.zip").write_bytes(data)
+    paths = [path.partition("a.zip/")[2] for path in corpus_files([str(tmp_path / "a.zip")], ReadOptions()).paths]
+    assert sorted(paths) == (wanted if is_found else sorted(name.decode("cp437") for name in stored))
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
