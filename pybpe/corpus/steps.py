@@ -183,7 +183,7 @@ class Where:
     with a name of its own: f0, f1, ...
 
     Attributes:
-        names: the fields that the condition names. They are fields of the record itself, not of objects in it.
+        names: the fields that the condition names, such as "score" or "meta.score".
 
     Raises:
         ArgumentError: it is not a condition on fields. MissingExtraError: DuckDB or pyarrow is not installed.
@@ -212,7 +212,7 @@ class Where:
                 raise self._refusal(f"{name or node['class'].lower()} is not about the fields of one record")
         fields = [node for node in nodes if node["class"] == "COLUMN_REF"]
         self._paths = sorted({tuple(node["column_names"]) for node in fields})
-        self.names = sorted({path[0] for path in self._paths})
+        self.names = [".".join(path) for path in self._paths]
         for node in fields:
             node["column_names"] = [f"f{self._paths.index(tuple(node['column_names']))}"]
         query["statements"][0]["node"]["select_list"] = [expression]
@@ -234,11 +234,13 @@ class Where:
         found, count = set[str](), 0
         for record in records:
             count += 1
-            found.update(name for name in self.names if name in record)
-            for path, column in zip(self._paths, columns):
+            for path, name, column in zip(self._paths, self.names, columns):
                 value: Any = record
-                for name in path:
-                    value = value.get(name) if isinstance(value, dict) else None
+                for part in path[:-1]:
+                    value = value.get(part) if isinstance(value, dict) else None
+                if isinstance(value, dict) and path[-1] in value:
+                    found.add(name)
+                value = value.get(path[-1]) if isinstance(value, dict) else None
                 column.append(None if value != value else value)  # NaN
         arrays = []
         for path, values in zip(self._paths, columns):

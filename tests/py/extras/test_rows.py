@@ -438,6 +438,7 @@ def test_fields_of_a_condition_have_their_names(
         ("random() > 0.5", "random is not about"),
         ("count(*) > 1", "count_star is not about"),
         ("scores > 3", "no record has the field 'scores'"),
+        ("meta.b > 3", "no record has the field 'meta.b'"),
         ("score", "is not a condition, but has values of the kind"),
         ("text > 3", "Cannot compare values"),
         ("mixed = 'a'", "the field 'mixed' has values of different kinds"),
@@ -449,7 +450,9 @@ def test_fields_of_a_condition_have_their_names(
 )
 def test_what_is_no_condition(tmp_path: Path, condition: str, message: str) -> None:
     pytest.importorskip("duckdb")
-    (tmp_path / "a.jsonl").write_text('{"text": "a", "score": 1, "mixed": 1}\n{"text": "b", "mixed": "a"}\n')
+    (tmp_path / "a.jsonl").write_text(
+        '{"text": "a", "score": 1, "mixed": 1, "meta": {"a": 4}}\n{"text": "b", "mixed": "a"}\n'
+    )
     with pytest.raises(Error, match=message):
         clean(tmp_path / "a.jsonl", tmp_path / "out.jsonl", where=condition, near_dedup=0.8)
     assert not (tmp_path / "out.jsonl").exists()
