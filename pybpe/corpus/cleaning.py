@@ -176,7 +176,8 @@ def clean(
         orders = [Order(task, task_path(results_folder, each)) for task, each in zip(tasks, described)]
         tally = Tally()
         try:
-            results = run_tasks(steps, orders, staged, target.hidden, run)
+            with staged.naming():
+                results = run_tasks(steps, orders, staged, target.hidden, run)
             any_read, names = False, set[str]()
             for header in map(Result.header, results):  # together, they may not fit in memory
                 any_read |= bool(header["tally"]["documents"].get("in"))

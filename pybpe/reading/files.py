@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, NamedTuple
 from .. import _binding
 from .._lazy import hashlib
 from ..arguments import is_url, param, refuse_unused, without_secrets
-from ..errors import ArgumentError, FormatError, file_errors, note, warn
+from ..errors import ArgumentError, Error, FormatError, file_errors, note, warn
 from ..support.call_paths import check_files_once, check_paths, input_id, is_glob, of_glob
 from ..support.output_files import FOLDER, STAGED, make_folder, remove_file, write_all
 from ..support.parallel import map_ordered
@@ -509,6 +509,16 @@ class Staged(NamedTuple):
     def fingerprint(self, part: InputFile | SmallFiles) -> object:
         """Returns the fingerprint of files: other files with the same names have another one."""
         return self.digests.get(part.path) or part.fingerprint
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Errors of the block call a staged file by its name."""
+        try:
+            yield
+        except Error as error:
+            for path, name in self.names.items():
+                error.args = tuple(arg.replace(path, name) if isinstance(arg, str) else arg for arg in error.args)
+            raise
 
 
 def stage(

@@ -302,7 +302,8 @@ def write_dataset(
         staged.files,
     )
     total = planning.progress_total(staged.files, options.read.text_key)
-    made = write_token_files(layout, job, run, total, known, with_tokenizer)
+    with staged.naming():
+        made = write_token_files(layout, job, run, total, known, with_tokenizer)
     if plan.hashed:
         tell_shares(splits, made)
     return made

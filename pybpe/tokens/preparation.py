@@ -125,7 +125,8 @@ def prepare_dataset(
         made = made_before(folder, known_of(options, wanted, staged, call), force, staged.files)
         if made is not None:
             return Tokenizer.from_file(os.path.join(folder, TOKENIZER_NAMES[0])), made
-        counts = count_plan(plan, counting, run)
+        with staged.naming():
+            counts = count_plan(plan, counting, run)
         tok = of_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
         options = options.for_tokenizer(tok)
         layout = Layout(tok, options.output, folder, name, staged.names)

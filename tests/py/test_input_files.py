@@ -21,6 +21,7 @@ from texts import english
 
 import pybpe
 from pybpe.cli import main
+from pybpe.corpus import clean
 from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
 from pybpe.reading.files import corpus_files, input_files
 
@@ -278,6 +279,18 @@ def test_names_that_are_not_utf8_lead_back_to_the_file(tmp_path: Path) -> None:
     with pytest.warns(PybpeWarning, match="1 of 3 records"):
         pybpe.train(path, vocab_size=257, on_error="skip", skipped=tmp_path / "list")
     assert os.fsencode(json.loads((tmp_path / "list").read_bytes())["file"]) == os.path.join(folder, name)
+
+
+def test_errors_name_standard_input_and_not_its_copy(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text('{"text": "a"}\n' * 9 + '{"text": "a\n')
+    calls = (
+        lambda: pybpe.binarize(small_tokenizer(), "-", tmp_path / "a", documents="jsonl", progress=False),
+        lambda: pybpe.prepare("-", tmp_path / "b", vocab_size=300, documents="jsonl", progress=False),
+        lambda: clean("-", tmp_path / "c.jsonl", documents="jsonl", progress=False),
+    )
+    for call in calls:
+        with standard_input(str(tmp_path / "in")), pytest.raises(FormatError, match="^-: the line at byte 126: not"):
+            call()
 
 
 def test_standard_input_again_is_complete(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
