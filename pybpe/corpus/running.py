@@ -22,7 +22,7 @@ from typing import Any
 from .. import _binding
 from .._lazy import Array, numpy
 from ..arguments import param
-from ..errors import ArgumentError
+from ..errors import ArgumentError, note
 from ..normalize import normalize_text
 from ..reading.charset import Doubts
 from ..reading.documents import SkippedRecords, headers_if_done, results_when_done
@@ -62,15 +62,18 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
     ArgumentError if more than half of the records are not valid."""
     skips = steps.read.skips
     left = [order for order in orders if headers_if_done(order.path, skips, is_read=True) is None]
+    if 0 < len(left) < len(orders):
+        note(f"resuming: {len(orders) - len(left)} of {len(orders)} tasks are done already")
+    ours = {order.path for order in left}
     doubts, skipped, found = Doubts(), SkippedRecords(names=staged.names), list[Result]()
     with ExitStack() as stack:
         bar = stack.enter_context(
             Progress("cleaning", progress_total(staged.files, steps.read.text_key), "B", run.progress)
         )
         done = _done(partial(results_of, steps), left, hidden, staged.files, run, stack)
-        for _, result, header in results_when_done(orders, left, done, doubts, skipped):
+        for path, result, header in results_when_done(orders, left, done, doubts, skipped):
             found.append(result)
-            bar.add(header["read"])
+            bar.add(header["read"], earlier=path not in ours)
     return found
 
 

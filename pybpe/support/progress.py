@@ -34,20 +34,22 @@ class Status(NamedTuple):
     unit: str  # "B" for bytes, or a word such as "merge"
     seconds: float  # since the step began
     estimated: bool = False  # whether the total is an estimate
+    earlier: int = 0  # how much of `done` an earlier run did
 
     @property
     def seconds_left(self) -> float | None:
         """An estimate, or None. Merges have none, because late ones are much faster than early ones."""
-        if not self.total or not self.done or self.unit == "merge":
+        if not self.total or self.done <= self.earlier or self.unit == "merge":
             return None
-        return self.seconds * max(0, self.total - self.done) / self.done
+        return self.seconds * max(0, self.total - self.done) / (self.done - self.earlier)
 
     def __str__(self) -> str:
         done, total = _amount(self.done, self.unit), _amount(self.total or 0, self.unit)
+        done = f"{self.done:,}" if self.total and self.unit != "B" else done
         about = "about " if self.estimated else ""
         parts = [f"{done} of {about}{total} ({100 * self.done // self.total}%)" if self.total else done]
         if self.unit == "B" and self.seconds:
-            parts.append(f"{self.done / self.seconds / 1e6:.1f} MB/s")
+            parts.append(f"{(self.done - self.earlier) / self.seconds / 1e6:.1f} MB/s")
         if self.seconds_left is not None:
             parts.append(f"{_duration(self.seconds_left)} left")
         return f"{self.step}: {', '.join(parts)}"
@@ -85,8 +87,10 @@ class Progress(AbstractContextManager["Progress"]):
                 bar_format=_STEADY if unit == "B" else _UNSTEADY,
             )
 
-    def add(self, amount: int) -> None:
-        """Advances by an amount."""
+    def add(self, amount: int, earlier: bool = False) -> None:
+        """Advances by an amount. `earlier` says that an earlier run did it, so that it does not count for the speed."""
+        if earlier:
+            self._status = self._status._replace(earlier=self._status.earlier + amount)
         self.set(self._status.done + amount)
 
     def set(self, amount: int) -> None:

@@ -163,12 +163,13 @@ class _Run:
         ]
         left = self._left(orders, total)
         bar = stack.enter_context(Progress(job.doing[0], total, job.doing[1], self._options.progress))
-        done, shown = self._encoded(left, doubts, bar), {order.path for order in left}
+        ours = {order.path for order in left}
+        done, shown = self._encoded(left, doubts, bar), ours
         if self._workers is not None:
             done, shown = self._workers.done(left), set()
         for path, _, header in results_when_done(orders, left, done, doubts, self._skipped):
             if path not in shown:
-                bar.add(header["size"])
+                bar.add(header["size"], earlier=path not in ours)
             for stream, counts in zip(self._streams, header["splits"]):
                 stream.take(counts)
         self._paths = [order.path for order in orders]

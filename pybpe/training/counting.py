@@ -313,7 +313,7 @@ class _Counting:
                     continue
                 with Reader(path) as reader:
                     ready.append((os.path.basename(path), reader.header["size"]))
-                bar.add(ready[-1][1])
+                bar.add(ready[-1][1], earlier=True)
 
         for group, size in self._count(missing(), bar, ordered=True):
             assert group.counter is not None

@@ -411,6 +411,9 @@ def test_lines_of_progress() -> None:
     assert str(status._replace(done=10**6, seconds=100.0)) == (
         "encoding: 1.0 MB of 3.7 GB (0%), 0.0 MB/s, 102 h 45 min left"
     )
+    resumed = status._replace(earlier=1_000_000_000)
+    assert str(resumed) == "encoding: 1.2 GB of 3.7 GB (33%), 25.0 MB/s, 1 min 38 s left"
+    assert str(status._replace(done=5, total=6, unit="shard")) == "encoding: 5 of 6 shards (83%), 2 s left"
     told: list[str] = []
     watch = progress.lines(told.append)
     for second in range(200):

@@ -554,14 +554,16 @@ class Dying(ProcessPoolExecutor):
         return super().submit(function, *args, **keywords)
 
 
-def test_after_a_worker_died_the_same_call_resumes(web: Path) -> None:
+def test_after_a_worker_died_the_same_call_resumes(web: Path, caplog: pytest.LogCaptureFixture) -> None:
     expected = cleaned(web, "one.jsonl", workers=1)
     web.with_name("out.jsonl").write_bytes(b"old")
     with Dying(4) as executor, pytest.raises(pybpe.errors.WorkerError, match="it resumes|refused a task"):
         cleaned(web, "out.jsonl", executor=executor, workers=1, force=True)
     assert web.with_name("out.jsonl").read_bytes() == b"old"
     assert shown(web) == [".out.jsonl.unfinished", "one.jsonl", "out.jsonl", "web.jsonl"]
-    assert cleaned(web, "out.jsonl", executor=ThreadPoolExecutor(1), force=True) == expected
+    with caplog.at_level("INFO", "pybpe"):
+        assert cleaned(web, "out.jsonl", executor=ThreadPoolExecutor(1), force=True) == expected
+    assert any(re.fullmatch(r"resuming: [1-4] of \d+ tasks are done already", told) for told in caplog.messages)
     assert shown(web) == ["one.jsonl", "out.jsonl", "web.jsonl"]
 
 
