@@ -161,8 +161,15 @@ static void test_the_widest_is_taken(void) {
 #else
     const char *expected = "swar";
 #endif
-    pybpe_pretok *p = new_pretok(PYBPE_PATTERN_GPT2, "no such");
+    pybpe_pretok *p = new_pretok(PYBPE_PATTERN_GPT2, "");
     CHECK(strncmp(pybpe_pretok_simd(p), expected, strlen(expected)) == 0);
+    pybpe_pretok_free(p);
+    setenv("PYBPE_SIMD", "avx", 1);
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_ERR_VALUE);
+    CHECK(p == NULL);
+    unsetenv("PYBPE_SIMD");
+    p = NULL;
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
     pybpe_pretok_free(p);
 }
 
