@@ -3,8 +3,7 @@
     tokenizer_json.py      tokenizer.json; pre_tokenizer.py and step_trees.py read and write how it splits text
     vocab_merges.py        vocab.json and merges.txt, and how these and tokenizer.json spell tokens
     pretrained.py          folders of transformers, and objects of tokenizers and transformers
-    tiktoken.py            objects and files of tiktoken, and folders of nanochat
-    gguf.py                vocabularies for llama.cpp
+    tiktoken.py, nanochat.py, gguf.py
     id_files.py            files that have only ids
 
 C reads and writes tokenizer.bin.
@@ -28,10 +27,11 @@ from ..errors import FormatError
 if TYPE_CHECKING:
     from . import any_format as any_format
     from . import gguf as gguf
+    from . import nanochat as nanochat
     from . import pretrained as pretrained
     from . import tiktoken as tiktoken
 else:
-    __getattr__, _ = lazy(__name__, {}, ("any_format", "gguf", "pretrained", "tiktoken"))
+    __getattr__, _ = lazy(__name__, {}, ("any_format", "gguf", "nanochat", "pretrained", "tiktoken"))
 
 
 VERSION_KEY = "version"

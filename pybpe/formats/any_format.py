@@ -282,11 +282,9 @@ _FORMATS = {
     "pretrained": _Format("Hugging Face", {"aliases"}, lambda model, path: formats.pretrained.write(model, path)),
     "gguf": _Format("GGUF", _OF_JSON | {"normalizer"}, lambda model, path: formats.gguf.write(model, path)),
     "byte_lengths": _Format(
-        "a table of byte lengths", set(), lambda model, path: formats.tiktoken.write_lengths(model, path)
+        "a table of byte lengths", set(), lambda model, path: formats.nanochat.write_lengths(model, path)
     ),
-    "nanochat": _Format(
-        "nanochat", _OF_RANKS - {"eos"}, lambda model, path: formats.tiktoken.write_nanochat(model, path)
-    ),
+    "nanochat": _Format("nanochat", _OF_RANKS - {"eos"}, lambda model, path: formats.nanochat.write(model, path)),
     "encoding": _Format("a tiktoken.Encoding", _OF_RANKS - {"aliases"}, None),
 }
 FORMATS = tuple(name for name, format in _FORMATS.items() if format.write is not None)

@@ -24,8 +24,8 @@ from pybpe import Template
 from pybpe.cli import main
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.formats.any_format import FORMATS
+from pybpe.formats.nanochat import SPECIAL_TOKENS as NANOCHAT
 from pybpe.formats.pretrained import chat_template
-from pybpe.formats.tiktoken import NANOCHAT_TOKENS as NANOCHAT
 from pybpe.model import Matching, Model
 from pybpe.pattern import FROM_RIGHT, Digits, Pattern
 

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from texts import CORNER_TEXTS, chinese, english, mixed  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.formats.tiktoken import NANOCHAT_TOKENS as SPECIAL_TOKENS  # noqa: E402
+from pybpe.formats.nanochat import SPECIAL_TOKENS  # noqa: E402
 
 # Of nanochat/tokenizer.py and prepare.py.
 SPLIT_PATTERN = (
