@@ -353,10 +353,14 @@ class Ids(NamedTuple):
         ends.frombytes(ffi.buffer(self.ends, 8 * self.texts))
         return ids, ends
 
+    def array(self, dtype: numpy.dtype[Any]) -> Array:
+        """Returns a copy of all ids."""
+        ids: Array = numpy.frombuffer(ffi.buffer(self.room, self.total() * dtype.itemsize), dtype).copy()
+        return ids
+
     def arrays(self, dtype: numpy.dtype[Any]) -> tuple[Array, Array]:
         """Returns copies of all ids, and of the ends as int64, after a 0."""
-        ids: Array = numpy.frombuffer(ffi.buffer(self.room, self.total() * dtype.itemsize), dtype).copy()
-        return ids, numpy.concatenate(([0], self.numpy_ends()))
+        return self.array(dtype), numpy.concatenate(([0], self.numpy_ends()))
 
     def numpy_ends(self) -> Array:
         """Returns a copy of the ends as int64."""

@@ -218,6 +218,15 @@ class TextEncoder:
                 spare.append(ids)
         return found.result(), row_offsets
 
+    def array(self, text: Text, specials: _binding.Specials | None, num_threads: int | None) -> Array:
+        """Returns the ids of a text in an array."""
+        if not isinstance(text, (str, bytes)) or len(text) > _GROUP_BYTES:
+            return self.arrays((text,), specials, num_threads)[0]
+        if num_threads is not None:
+            worker_count(num_threads, "num_threads")
+        dtype = self._model.dtype
+        return self._view((text,), specials, dtype.itemsize, partial(Ids.array, dtype=dtype))
+
     def compact(self, text: Text, specials: _binding.Specials | None, typecode: str) -> array[int]:
         """Returns the ids of a text as an array of type H or I."""
         found, view = array(typecode), partial(Ids.compact, typecode=typecode)
