@@ -3,7 +3,7 @@
 ### Benchmarks
 
 .PHONY: bench bench-train bench-encode bench-fresh bench-binarize bench-calls bench-merge bench-serve bench-pathology bench-shapes
-.PHONY: bench-models check-models
+.PHONY: bench-plots bench-models check-models
 
 BENCH := build/bench/bin
 BENCH_CORPUS = $(or $(CORPUS),out/corpus.txt)
@@ -72,6 +72,10 @@ build/bench-models/stamp: benchmarks/requirements-models.txt $(SOURCES) $(HEADER
 build/bench/serve-stamp: benchmarks/requirements-serve.txt build/bench/stamp
 	$(BENCH)/python -m pip install --quiet -r benchmarks/requirements-serve.txt
 	touch $@
+
+## make the tables and plots of RESULTS.md from the logs in benchmarks/logs
+bench-plots:
+	$(VENV)/python benchmarks/plots.py
 
 ## memory, CPU and GIL time by the shape of the corpus: CORPUS=file
 bench-shapes: build/extension.stamp .venv/test-stamp build/benchmarks/gil.so $(BENCH_CORPUS)

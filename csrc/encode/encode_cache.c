@@ -150,9 +150,10 @@ static unsigned sets_wanted(const pybpe_cache *c, size_t n) {
     }
     size_t want = n / bytes_per_set;
     /* With one word for every two sets, one group of four slots in 270 lacks room. Without room, a word is merged each
-       time that it occurs. New memory is slow, above all huge pages, so a table that has them only doubles. */
+       time that it occurs. New memory is slow, above all huge pages, so the first table that has them only doubles:
+       4 MiB are enough for 3 MB of English. */
     if (c->added > c->sets / 2) {
-        const size_t more = c->sets * (c->sets >= small ? 2 : 4);
+        const size_t more = c->sets * (c->sets == small ? 2 : 4);
         want = want > more ? want : more;
     }
     unsigned log2_sets = CACHE_LOG2_SETS_MIN;

@@ -75,7 +75,8 @@ static bool take_digits(json *j) {
 static bool json_check_scalar(json *j) {
     static const char *const words[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
     const uint8_t *const start = j->at;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const bool is_digit = j->at < j->end && *j->at >= '0' && *j->at <= '9'; /* as in most large files */
+    for (size_t i = 0; !is_digit && i < sizeof words / sizeof *words; i++) {
         const size_t n = strlen(words[i]);
         if ((size_t)(j->end - j->at) >= n && memcmp(j->at, words[i], n) == 0) {
             j->at += n;

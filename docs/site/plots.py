@@ -15,10 +15,10 @@ WIDTH, GRAY, COLORS = 640, "currentColor", ("#3b82c4", "#d97706")
 STYLE = "<style>svg{color:#59636e}@media(prefers-color-scheme:dark){svg{color:#9ea7b3}}</style>"
 
 
-def table(heading: str, after: str = "\n") -> list[list[str]]:
-    """Returns the cells of the first table under a heading of the results and after a text, with its first row."""
+def table(heading: str) -> list[list[str]]:
+    """Returns the cells of the first table under a heading of the results, with its first row."""
     text = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8").split(f"\n## {heading}\n", 1)[1]
-    text = text.split("\n## ", 1)[0].split(after, 1)[1]
+    text = text.split("\n## ", 1)[0].split("\n", 1)[1]
     rows = re.findall(r"^\|(.*)\|$", text.split("|\n\n")[0] + "|", re.MULTILINE)
     return [[cell.strip() for cell in row.split("|")] for row in rows if not set(row) <= set("|-: ")]
 
@@ -77,22 +77,6 @@ def packing() -> Iterator[str]:
         yield label(x, top + 30 * 10 + 20, method, color=color)
 
 
-def speed() -> Iterator[str]:
-    """Two bars for every text: MB/s of pybpe and of gigatoken with GPT-2's vocabulary, in one pass."""
-    rows = [row for row in table("Text that is encoded once", "### One pass over 100 MB\n")[1:] if "," not in row[0]]
-    left, width, top = 100, 440, 40
-    yield label(left, 15, "100 MB of new text, GPT-2's vocabulary, one thread: MB/s")
-    for number, (name, ours, theirs, *_) in enumerate(rows):
-        y = top + 34 * number
-        yield label(left - 8, y + 16, name, "end")
-        for bar, value, color in ((0, ours, COLORS[0]), (12, theirs, COLORS[1])):
-            length = width * int(value) / 500
-            yield f'<rect x="{left}" y="{y + bar}" width="{length:.1f}" height="11" fill="{color}"/>'
-            yield label(left + length + 6, y + bar + 10, value)
-    for x, library, color in ((left, "pybpe", COLORS[0]), (left + 80, "gigatoken", COLORS[1])):
-        yield label(x, top + 34 * len(rows) + 16, library, color=color)
-
-
 def losses(log: str, names: tuple[str, str]) -> Iterator[str]:
     """Lines for the validation loss, and for the training loss, which is of one batch each: the mean of ten."""
     text = (ROOT / "docs/site" / log).read_text(encoding="utf-8")
@@ -119,7 +103,6 @@ def losses(log: str, names: tuple[str, str]) -> Iterator[str]:
 PICTURES: dict[str, tuple[int, Callable[[], Iterator[str]]]] = {
     "compression.svg": (300, compression),
     "packing.svg": (370, packing),
-    "speed.svg": (205, speed),
     "loss.svg": (285, partial(losses, "kjv.log", ("validation loss", "training loss"))),
     "loss.zh.svg": (285, partial(losses, "novel.log", ("验证损失", "训练损失"))),
 }

@@ -396,7 +396,7 @@ class Tokenizer:
             if short is not None:
                 return short
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
-        return self._encoder.array(text, specials, num_threads)
+        return self._encoder.text_array(text, specials, num_threads)
 
     def encode_batch_to_numpy(
         self,

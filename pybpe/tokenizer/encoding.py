@@ -218,7 +218,7 @@ class TextEncoder:
                 spare.append(ids)
         return found.result(), row_offsets
 
-    def array(self, text: Text, specials: _binding.Specials | None, num_threads: int | None) -> Array:
+    def text_array(self, text: Text, specials: _binding.Specials | None, num_threads: int | None) -> Array:
         """Returns the ids of a text in an array."""
         if not isinstance(text, (str, bytes)) or len(text) > _GROUP_BYTES:
             return self.arrays((text,), specials, num_threads)[0]

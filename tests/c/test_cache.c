@@ -279,7 +279,7 @@ static void test_growing(const pybpe_encoder *e) {
         cache_fit(c, 32 * sets + 32);
         CHECK_EQ(c->sets, 2 * sets);
     }
-    for (size_t sets = 1 << 13, factor = 4; sets < 1 << 17; sets *= factor, factor = 2) { /* huge pages only double */
+    for (size_t sets = 1 << 13, factor = 4; sets < 1 << 18; sets *= factor, factor = sets == 1 << 15 ? 2 : 4) {
         c->added = sets / 2;
         cache_fit(c, 0);
         CHECK_EQ(c->sets, sets);

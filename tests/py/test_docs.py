@@ -135,6 +135,13 @@ def test_the_plots_show_the_results() -> None:
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == content, name
 
 
+def test_the_results_show_the_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make bench-plots` makes the tables and plots again."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    for name, content in runpy.run_path(str(ROOT / "benchmarks/plots.py"))["drawn"]().items():
+        assert (ROOT / name).read_text(encoding="utf-8") == content, name
+
+
 def test_the_first_page_names_every_page() -> None:
     index = ROOT / "docs" / "index.md"
     assert "](docs/index.md)" in WITH_CODE[0].read_text(encoding="utf-8")
