@@ -60,8 +60,9 @@ class RunOptions:
                 )
 
 
-READER_BYTES = 120 * 10**6  # of memory that pyarrow and its threads take, whatever they read
+READER_BYTES = 170 * 10**6  # of memory that pyarrow and its threads take next to tables in memory
 _OWN_BYTES = 80 * 10**6  # of memory that Python, the libraries and the buffers of one thread take
+_ROWS_BYTES = 200 * 10**6  # the same with pyarrow
 
 
 def memory_left(limit: int) -> int:
@@ -72,7 +73,7 @@ def memory_left(limit: int) -> int:
 def process_memory(limit: int | None, has_rows: bool = False) -> int:
     """Returns the bytes that a process takes for any input, and notes if that exceeds a memory limit. `has_rows` says
     whether it reads parquet or Arrow."""
-    taken = _OWN_BYTES + (READER_BYTES if has_rows else 0)
+    taken = _ROWS_BYTES if has_rows else _OWN_BYTES
     if limit is not None and limit < taken:
         note(f"{param('memory_limit')} is exceeded, because pybpe takes about {taken // 10**6} MB for any such input")
     return taken
