@@ -16,7 +16,7 @@ import pytest
 from corpora import EOT, content, documents, small_tokenizer
 
 import pybpe
-from pybpe.cli import common, count, main
+from pybpe.cli import coding, common, main
 from pybpe.corpus import clean
 from pybpe.support import executors
 from pybpe.support.output_files import FOLDER
@@ -103,7 +103,7 @@ def test_every_call_has_the_timeout(
             call(task_timeout=5)
 
     hanging = nullcontext(Changed(lambda number: end.wait()))
-    for module in (common, count):
+    for module in (common, coding):
         monkeypatch.setattr(module, "dask_executor", lambda address: hanging if address else nullcontext())
     small_tokenizer().save(tmp_path / "tok.json")
     for command, out in (("count", "out.counts"), ("corpus", "out.jsonl"), (f"binarize -t {tmp_path}/tok.json", "out")):
