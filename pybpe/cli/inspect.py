@@ -42,6 +42,7 @@ def add_inspect(command: Command) -> None:
       pybpe inspect tok.json corpus/
       pybpe inspect tok.json --audit shards
       pybpe inspect out
+      pybpe inspect --where out/web_train_000000.bin 123456
       pybpe inspect gpt2_124M.bin
 
     For a tokenizer, you see its properties, its special tokens, its first, last and
@@ -58,14 +59,22 @@ def add_inspect(command: Command) -> None:
     deviation, minimum and maximum of every tensor (for wte, without the padding),
     and the number of values that are infinite or NaN.
 
+    With --where, you see which document has a token of a token file that `pybpe
+    binarize --provenance` wrote: the input, the number of the record in it, its id,
+    its text in the token file, and the record itself if the input is still there.
+    TOK is then the tokenizer of the files, unless it is in their folder.
+
     With --audit, you see what may be wrong with a tokenizer: tokens that no text
     gives, parts of characters, equal tokens, a slow pattern. FILE are text files or
     token files then, and you also see the tokens that they lack (glitch tokens),
     the special tokens whose text they have as ordinary text, and the ids that the
     tokenizer does not have.
     """
-    command.option("path TOK", "a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c", path="reads")
+    what = "a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c"
+    command.option("path TOK", what, nargs="?", path="reads")
     command.option("files FILE", "for a tokenizer: text files, folders, globs", nargs="*", path="texts")
+    help = "show where the document with token TOKEN of a token file came from"
+    command.add_argument("--where", nargs=2, metavar=("SHARD", "TOKEN"), help=help)
     command.option("--audit", "show what may be wrong with a tokenizer, and in texts or token files")
     command.option("--min-count N", "with --audit: list tokens that occur less often (default: 2)", int, default=2)
     command.option("--count N", "how many tokens per kind to show (default: 10)", int, default=10)
@@ -78,6 +87,10 @@ def add_inspect(command: Command) -> None:
 def _run_inspect(args: argparse.Namespace) -> None:
     from ..tokens.manifest import manifest_name
 
+    if args.where is not None:
+        return _where(args, *args.where)
+    if args.path is None:
+        raise ArgumentError("name a tokenizer, a folder of token files or a checkpoint, or use --where SHARD TOKEN")
     folder = args.path if os.path.isdir(args.path) else os.path.dirname(args.path) or "."
     name = manifest_name(folder)
     if args.audit:
@@ -100,6 +113,30 @@ def _run_inspect(args: argparse.Namespace) -> None:
         show(args)
     else:
         _inspect_tokenizer(args)
+
+
+def _where(args: argparse.Namespace, shard: str, token: str) -> None:
+    """Shows where the document with a token came from."""
+    from ..tokens.manifest import TOKENIZER_NAMES, check_tokenizer, marked
+    from ..tokens.provenance import document_at, record_at
+
+    _refuse_files(args)
+    if not token.isdecimal():
+        raise ArgumentError(f"--where: {token!r} is not the number of a token in {shard}")
+    manifest, row, ids = document_at(shard, int(token))
+    names = [args.path] if args.path else [os.path.join(os.path.dirname(shard), name) for name in TOKENIZER_NAMES]
+    name = next(filter(os.path.isfile, names), args.path)
+    if name is None:
+        raise ArgumentError(f"{shard}: its folder has no tokenizer: name it, `pybpe inspect TOK --where SHARD TOKEN`")
+    tok = load(name)
+    check_tokenizer(shard, manifest.tokenizer.get("fingerprint"), tok)
+    mark = marked(tok, manifest).eot_token
+    text = tok.decode([i for i in ids if i != mark])
+    settings = manifest.settings
+    record = record_at(row["file"], row["row"], str(settings.get("text_key", "text")))
+    facts = {**row, "text": text, "record": record}
+    lines = [f"{key:>11}  {value}" for key, value in facts.items() if value is not None]
+    report(args, facts, "\n".join(lines))
 
 
 def _refuse_files(args: argparse.Namespace) -> None:

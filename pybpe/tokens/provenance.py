@@ -14,24 +14,28 @@ parquet files the name begins with _, because programs read all such files of a 
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from itertools import chain, groupby
+from contextlib import ExitStack, suppress
+from itertools import chain, groupby, islice
 from operator import itemgetter
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from .._lazy import Array, numpy
-from ..errors import file_errors, note
-from ..reading.rows import pyarrow_parquet
+from ..arguments import is_url, param
+from ..errors import ArgumentError, FileError, FormatError, file_errors, note
+from ..reading.documents import RecordNotes, record_line
+from ..reading.input_file import InputFile
+from ..reading.rows import open_rows, pyarrow_parquet
 from ..reading.splits import SPLIT_NAMES
 from ..support.output_files import give_name
 from ..support.task_results import results_in
-from .formats import Layout
-from .manifest import ShardRecord
+from .formats import FORMATS, Layout
+from .manifest import Manifest, ShardRecord, is_as_recorded
 from .task_encoder import Stream, read_origins, read_starts
 from .token_folders import TokenFolder
 
@@ -240,3 +244,79 @@ def _mapped(file: IO[bytes], dtype: str) -> Array:
     if not file.tell():  # an empty file cannot be mapped
         return numpy.empty(0, dtype)
     return numpy.memmap(file, dtype=dtype, mode="r").view(numpy.ndarray)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Looking one up
+
+
+def document_at(path: str, token: int) -> tuple[Manifest, dict[str, Any], list[int]]:
+    """Returns the manifest of a token file, the row of its provenance about a token, and the tokens of that row.
+
+    Raises:
+        ArgumentError: the token file has no provenance, or no such token, or the token is padding. FileError,
+            FormatError: there is no manifest, or a file does not match it.
+    """
+    folder, file = os.path.split(path)
+    folder = folder or "."
+    manifest = Manifest.load(folder)
+    shard = next((some for shards in manifest.shards.values() for some in shards if some.file == file), None)
+    if shard is None:
+        raise ArgumentError(f"{path}: is no token file of the manifest in {folder}")
+    if not 0 <= token < shard.tokens:
+        raise ArgumentError(f"{path}: has no token {token}: its tokens are 0 to {shard.tokens - 1}")
+    record = next((some for some in manifest.files if some.file == provenance_name(file)), None)
+    if record is None:
+        raise ArgumentError(f"{path}: has no provenance: make the files again with {param(provenance=True)}")
+    for some in (shard, record):
+        if not is_as_recorded(folder, some):
+            raise FormatError(f"{os.path.join(folder, some.file)}: does not match its manifest: make the folder again")
+    name = os.path.join(folder, record.file)
+    for batch in pyarrow_parquet(name).ParquetFile(name).iter_batches():
+        firsts = batch.column("first_token").to_numpy()
+        place = int(numpy.searchsorted(firsts, token, side="right")) - 1
+        if place >= 0 and token < int(firsts[place]) + batch.column("tokens")[place].as_py():
+            row = batch.slice(place, 1).to_pylist()[0]
+            return manifest, row, _tokens_of(path, manifest, row["first_token"], row["tokens"])
+    raise ArgumentError(f"{path}: token {token} is padding, or the end-of-text token after the last row")
+
+
+def _tokens_of(path: str, manifest: Manifest, first: int, count: int) -> list[int]:
+    found, at = list[int](), 0
+    for block in FORMATS[str(manifest.settings["format"])].read(path, str(manifest.settings["dtype"])):
+        ids = block.reshape(-1)
+        found += ids[max(0, first - at) : max(0, first + count - at)].tolist()
+        at += len(ids)
+        if at >= first + count:
+            break
+    return found
+
+
+def record_at(name: str, row: int, text_key: str, encoding: str | None = None) -> str | None:
+    """Returns a JSON line, or a row as JSON, of an input as it is now. None if the file is not there, has no such
+    record, or has no records."""
+    with suppress(FileError, FormatError, OSError):
+        file = _input_named(name, encoding)
+        if file is None or file.form == "text":
+            return None
+        if file.has_rows:
+            for texts, notes in open_rows(file, text_key, None).texts(row, row + 1, RecordNotes(name, row, True)):
+                fields = texts.fields[0] if texts.fields else {}
+                text = b"".join(texts).decode("utf-8", "replace")
+                return record_line(name, {**fields, text_key: text}).decode().rstrip("\n") if notes.end > row else None
+        with file.open() as stream:
+            lines = (line for line in io.BufferedReader(cast(io.RawIOBase, stream)) if line.strip())
+            line = next(islice(lines, row, None), None)
+            return None if line is None else line.decode("utf-8", "replace").strip()
+    return None
+
+
+def _input_named(name: str, encoding: str | None) -> InputFile | None:
+    """Returns the file of this name, which may be in an archive."""
+    if is_url(name) or os.path.isfile(name):
+        return InputFile.of(name, encoding)
+    archive = name
+    while not os.path.isfile(archive):
+        if archive in ("", "/", archive := os.path.dirname(archive)):
+            return None
+    return next((file for file, _ in InputFile.of(archive, encoding).unarchived()[1] if file.path == name), None)

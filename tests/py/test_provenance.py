@@ -16,8 +16,9 @@ import pytest
 from corpora import EOT, documents, small_tokenizer
 
 import pybpe
+from pybpe.cli import main
 from pybpe.tokens.formats import FORMATS
-from pybpe.tokens.provenance import provenance_name
+from pybpe.tokens.provenance import document_at, provenance_name
 from pybpe.tokens.verification import verify
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -228,3 +229,28 @@ def test_provenance_is_kept_only_if_all_folders_have_it(tmp_path: Path, caplog: 
     made = pybpe.join(tok, [tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
     assert "b: has no provenance, so the output has none" in caplog.text and not made.files
     assert "provenance" not in made.settings
+
+
+def test_inspect_shows_the_record_of_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tok, rng = small_tokenizer(), random.Random(3)
+    paths = write_inputs(tmp_path / "in", rng)
+    tok.save(tmp_path / "tok.json")
+    out = tmp_path / "out"
+    made = pybpe.binarize(
+        tok, paths, out, provenance=True, id_key="id", on_error="skip", splits=(1,), shard_tokens=9000
+    )
+    (shard, *_) = made.shards["train"]
+    for row in rng.sample(table_of(out, shard.file), 10):
+        token = row["first_token"] + row["tokens"] - 1
+        assert (
+            main(["inspect", str(tmp_path / "tok.json"), "--json", "--where", str(out / shard.file), str(token)]) == 0
+        )
+        found = json.loads(capsys.readouterr().out)
+        assert {key: found[key] for key in row} == row
+        text, is_plain = expected(paths)[row["file"], row["row"], row["id"]]
+        assert text.startswith(found["text"]) or row["first_token"] == 0
+        record = None if found["record"] is None else json.loads(found["record"])
+        assert (record is None) == is_plain and (record is None or record["text"] == text)
+    for token in (-1, shard.tokens):
+        with pytest.raises(pybpe.errors.ArgumentError, match="has no token"):
+            document_at(str(out / shard.file), token)
