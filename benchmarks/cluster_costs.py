@@ -33,7 +33,8 @@ from pathlib import Path
 from typing import Any
 
 import pybpe
-from pybpe.reading import planning, workers
+from pybpe.reading import planning
+from pybpe.support import executors
 from pybpe.support.executors import map_by_executor
 from pybpe.support.parallel import RunOptions
 
@@ -116,18 +117,18 @@ def worker_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path) -> dict[str, 
 def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Cluster, tasks: int) -> dict[str, float]:
     """Measures client and scheduler with tasks that are so small that messages are all that costs."""
     size = os.path.getsize(corpus)
-    is_shared, workers.is_shared = workers.is_shared, lambda *_: False
+    is_shared, executors.is_shared = executors.is_shared, lambda *_: False
     client, scheduler, _ = cluster.measure(
         lambda: pybpe.binarize(tok, corpus, scratch / "tokens", executor=cluster.executor, force=True)
     )
-    workers.is_shared = is_shared
+    executors.is_shared = is_shared
     costs = {"token_client": client / size * 1e9, "token_scheduler": scheduler / size * 1e9}
 
     usual = planning.TASK_BYTES
     planning.TASK_BYTES = size // tasks
     figures = {}
     for each in (1, 16):
-        workers.tasks_per_message = lambda *_, each=each: each
+        executors.tasks_per_message = lambda *_, each=each: each
         out = scratch / f"bundles{each}"
         figures[each] = cluster.measure(
             lambda out=out: pybpe.binarize(
@@ -149,7 +150,7 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
         "task_client": max(0.0, per_task),
         "bundle_seconds": one[2] / tasks,
     }
-    workers.tasks_per_message = lambda *_: 8
+    executors.tasks_per_message = lambda *_: 8
     shards = {}
     many_shards = tasks * 4 // 15
     for count in (2, many_shards):

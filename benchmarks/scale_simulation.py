@@ -26,7 +26,7 @@ from itertools import count
 from pathlib import Path
 
 TASK_BYTES = 1 << 24  # as in pybpe/reading/planning.py
-MOST_TASKS, PER_WORKER = 64, 8  # as in pybpe/reading/workers.py
+MOST_TASKS, PER_WORKER = 64, 8  # as in pybpe/support/executors.py
 PLANNING = 16  # threads, as in pybpe/tokens/binarization.py
 WORKERS_PER_NODE = 64
 SHARD_TOKENS = 10**8

@@ -45,7 +45,7 @@ from pybpe.arguments import param
 from pybpe.control_tokens import CONTROL_TOKENS_TEMPLATE
 from pybpe.errors import ArgumentError, FormatError, LimitError, ShardTooSmallError, file_errors, note, warn
 from pybpe.model import END_OF_TEXT
-from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
+from pybpe.reading.planning import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import read_file
 from pybpe.support import platform
 from pybpe.support.output_files import make_folder, only_writer, remove_file, remove_others, unfinished_folder

@@ -26,7 +26,7 @@ from pybpe.cli.train import add_training
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.errors import ArgumentError
 from pybpe.reading.inputs import ReadOptions
-from pybpe.reading.splits import SplitOptions
+from pybpe.reading.planning import SplitOptions
 from pybpe.tokens.formats import OutputOptions
 
 from .checkpoint import Checkpoint, GPT2Config, ModelOptions, summarize, write_random_checkpoint

@@ -37,7 +37,7 @@ from pybpe.reading.documents import name_it
 from pybpe.reading.files import reading_for
 from pybpe.reading.input_file import needs_text
 from pybpe.reading.inputs import Inputs, ReadOptions
-from pybpe.reading.splits import SplitOptions
+from pybpe.reading.planning import SplitOptions
 from pybpe.reading.streams import file_sha256, open_unchanged, read_file
 from pybpe.support import platform
 from pybpe.support.output_files import (
@@ -55,8 +55,7 @@ from pybpe.tokens.binarization import DatasetOptions
 from pybpe.tokens.formats import OutputOptions
 from pybpe.tokens.manifest import TOKENIZER_NAMES, is_unfinished, manifest_name, token_file
 from pybpe.tokens.preparation import prepare_dataset
-from pybpe.training.merging import TrainInput
-from pybpe.training.train_options import TrainOptions
+from pybpe.training.plan import TrainOptions, TrainPlan
 
 from .check import CPU_DATA, MODEL_NAMES, TOKENIZER_NAME, check
 from .checkpoint import GPT2Config, ModelOptions, file_bytes, laptop_tokens, read_header, write_random_checkpoint
@@ -307,7 +306,7 @@ def _check(training: TrainOptions, read: ReadOptions, split: SplitOptions, model
         raise ArgumentError(
             f"{param('splits')} must give the val split a share, since llm.c validates on it: {split.splits}"
         )
-    TrainInput(counts={}, read=read).plan(training)
+    TrainPlan.of(training, read)
     model.config(training.vocab_size)
 
 

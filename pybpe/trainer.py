@@ -13,13 +13,12 @@ from ._lazy import futures
 from .arguments import Text, chosen, instance
 from .pattern import Digits, PatternLike
 from .reading.inputs import Inputs, ReadOptions, listed
-from .reading.sample import Sample
+from .reading.pieces import Sample
 from .support.parallel import RunOptions
 from .tokenizer import Tokenizer, of_model
 from .training.counts import Counts
 from .training.merging import TrainInput, train_model
-from .training.parity import Texts
-from .training.train_options import TrainOptions
+from .training.plan import Texts, TrainOptions
 
 
 def train(

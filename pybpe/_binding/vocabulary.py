@@ -290,7 +290,7 @@ View = TypeVar("View")
 class _Scratch:
     """The memory of one thread that encodes: a word cache, and buffers that calls reuse."""
 
-    BLOCK = 1 << 23  # bytes. The ids of a piece (reading/pieces.py) of a long text fit, at either id size
+    BLOCK = 1 << 23  # bytes. The ids of a piece (reading/cuts.py) of a long text fit, at either id size
 
     def __init__(self, encoder: Any) -> None:
         self.cache = make_handle("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)

@@ -18,11 +18,12 @@ from .. import _binding
 from .._lazy import Array, numpy
 from ..errors import ArgumentError
 from ..reading.charset import Doubts
+from ..reading.cuts import cutter
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.inputs import ReadOptions
-from ..reading.pieces import cutter
-from ..reading.planning import Piece, pieces_of, progress_total, whole
+from ..reading.pieces import Piece, pieces_of
+from ..reading.planning import progress_total, whole
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..tokenizer import Tokenizer

@@ -14,12 +14,13 @@ from .._lazy import numpy
 from ..arguments import Text, instance, is_unicode, number_of, param, shown, utf8
 from ..errors import ArgumentError, warn
 from ..reading.charset import Doubts
+from ..reading.cuts import Cut, cutter, data_pieces
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, path_list
 from ..reading.objects import check_object, lines_of, records_first, texts_of
-from ..reading.pieces import Cut, cutter, data_pieces
-from ..reading.planning import Piece, pieces_of, progress_total, record_pieces, text_piece, whole
+from ..reading.pieces import Piece, pieces_of, record_pieces, text_piece
+from ..reading.planning import progress_total, whole
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers

@@ -21,10 +21,10 @@ from .._lazy import numpy, tempfile
 from ..arguments import chosen, is_url, number_of, one_of, without_secrets
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
 from ..reading.charset import Doubts, check_encoding
+from ..reading.cuts import data_pieces, stream_pieces
 from ..reading.file_types import llmc_file
 from ..reading.input_file import InputFile
 from ..reading.inputs import ReadOptions
-from ..reading.pieces import data_pieces, stream_pieces
 from ..support.parallel import RunOptions, map_ordered
 from .command import Command
 from .common import (
@@ -41,7 +41,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..reading.planning import Piece
+    from ..reading.pieces import Piece
 
 _BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # so a JSON list reads like decimal ids
 _IDS = re.compile(r"[\[,]*\d[\d,\]\s]*")  # an argument that holds one or more ids
@@ -321,8 +321,8 @@ def add_count(command: Command) -> None:
     every word occurs. To add up the counts of several machines, use their *.counts
     files as FILE: any number of them, in less than 200 MB of memory.
     """
-    from ..reading.sample import Sample
-    from ..training.train_options import TrainOptions
+    from ..reading.pieces import Sample
+    from ..training.plan import TrainOptions
 
     command.files("*", "; without -t, *.counts files are added")
     command.option("-t --tokenizer TOK", "count the tokens of this tokenizer", path="reads")
@@ -366,7 +366,8 @@ def _refuse_given(args: argparse.Namespace, names: Iterable[str], why: str) -> N
 def _pieces_to_count(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[Piece]:
     from ..reading.documents import Kinds
     from ..reading.files import corpus_files
-    from ..reading.planning import pieces_of, text_piece, whole
+    from ..reading.pieces import pieces_of, text_piece
+    from ..reading.planning import whole
 
     cut = tokenizer._encoder.cut
     if args.text is not None:
@@ -432,7 +433,7 @@ def _count_texts(args: argparse.Namespace, texts: list[str], counts: list[str], 
     """Writes the words of documents to a file, if the words of `counts` can be added. Returns the number of words."""
     from ..model import special_ids_of
     from ..pattern import Pattern
-    from ..reading.sample import Sample
+    from ..reading.pieces import Sample
     from ..training.counting import count_to_file
     from ..training.counts import CountSettings, check_addable, settings_of_files
 

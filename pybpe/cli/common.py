@@ -29,9 +29,7 @@ from ..reading.files import text_file
 from ..reading.input_file import tell_of_crlf, tell_of_encodings
 from ..reading.streams import ENDINGS, Peekable
 from ..support import progress as watching
-from ..support.call_paths import check_paths, with_content
-from ..support.output_files import make_folder
-from ..support.replacing import output_at
+from ..support.output_files import check_paths, make_folder, output_at, with_content
 
 Result = TypeVar("Result")
 

@@ -14,7 +14,7 @@ from ..arguments import number_of
 from ..control_tokens import CONTROL_TOKENS
 from ..errors import ArgumentError, note
 from ..reading.inputs import ReadOptions
-from ..reading.splits import DEFAULT_SPLITS, SplitOptions
+from ..reading.planning import DEFAULT_SPLITS, SplitOptions
 from ..tokens.formats import OutputOptions, RowOptions
 from ..tokens.manifest import Manifest, marked, named_folder
 from .command import Command

@@ -15,8 +15,8 @@ from ..errors import ArgumentError, Error, file_errors, warn
 from ..pattern import Pattern
 from ..reading.files import input_files
 from ..reading.inputs import STDIN, ReadOptions
-from ..reading.sample import Sample
-from ..training.train_options import TrainOptions
+from ..reading.pieces import Sample
+from ..training.plan import TrainOptions
 from .command import Command
 from .common import (
     call,

@@ -26,7 +26,7 @@ from ..reading.files import Staged, stage
 from ..reading.input_file import check_has_text
 from ..reading.inputs import Inputs, ReadOptions, listed
 from ..reading.objects import given_inputs
-from ..support.call_paths import check_paths
+from ..support.output_files import check_paths
 from ..support.parallel import RunOptions, memory_left
 from ..support.task_results import Order, Result, hashed, task_folder, task_path
 from .duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters, repeated, without_paragraphs

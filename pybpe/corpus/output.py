@@ -23,6 +23,7 @@ from ..support.output_files import (
     CLEANED,
     FOLDER,
     PARTS,
+    differences,
     give_name,
     make_folder,
     only_writer,
@@ -33,7 +34,6 @@ from ..support.output_files import (
     remove_work,
     unfinished_folder,
 )
-from ..support.replacing import differences
 from .output_formats import FORMATS, check_installed, schema_of, writer
 
 SHARD_BYTES = 256 * 10**6

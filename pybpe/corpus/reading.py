@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from .. import _binding
 from ..arguments import utf8
 from ..errors import FormatError
+from ..reading.cuts import Cutting
 from ..reading.documents import CLUSTER, RECORDS, Kinds, RecordNotes, field_path, json_value, record_line, records
 from ..reading.files import Staged
-from ..reading.pieces import Cutting
-from ..reading.planning import Piece, Plan, Task, add_documents, lent_divider, pieces_of, task_fingerprint
+from ..reading.pieces import Piece, add_documents, lent_divider, pieces_of
+from ..reading.planning import Plan, SplitOptions, Task, task_fingerprint
 from ..reading.rows import Texts
-from ..reading.splits import SplitOptions
 
 _ONE_SPLIT = (1.0,)
 _LEAST_TASK = 1 << 20

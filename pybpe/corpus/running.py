@@ -27,11 +27,10 @@ from ..normalize import normalize_text
 from ..reading.charset import Doubts
 from ..reading.documents import SkippedRecords, headers_if_done, results_when_done
 from ..reading.files import Corpus, Staged
-from ..reading.planning import progress_total
+from ..reading.planning import TASK_BYTES, anchored, progress_total
 from ..reading.remote import reads_urls
-from ..reading.workers import Workers
 from ..support import platform
-from ..support.executors import versions
+from ..support.executors import Workers, versions
 from ..support.parallel import RunOptions, process_memory, worker_count
 from ..support.progress import Progress
 from ..support.task_results import Order, Result, hashed, packed, write_results
@@ -103,7 +102,8 @@ def _done(
         ) from None
     if run.executor is None:
         run = RunOptions(count, stack.enter_context(process_pool(count)))
-    yield from Workers(hidden, work, files.size, run).done(orders)
+    workers = Workers(hidden, work, files.size // TASK_BYTES, run)
+    yield from workers.done(order._replace(task=anchored(order.task)) for order in orders)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from typing import Any
 from .._lazy import Array, numpy
 from ..arguments import instance, param, shown, whole_number
 from ..errors import ArgumentError
-from ..support.call_paths import check_once
+from ..support.output_files import check_once
 from ..support.permutation import Permutation
 from ..tokenizer import Tokenizer
 from ..tokens.formats import FLAT, LLMC

@@ -42,10 +42,10 @@ from ..model import USUAL_ENDS, Matching
 from ..support.output_files import remove_file
 from ..support.task_results import Order, Result, headers_of, results_in
 from .charset import Doubts
+from .cuts import Cut, line_cut
 from .file_types import RECORD_OF_RUN
 from .input_file import InputFile
 from .inputs import ReadOptions
-from .pieces import Cut, line_cut
 
 
 def name_it() -> str:

@@ -25,12 +25,23 @@ from .. import _binding
 from .._lazy import hashlib
 from ..arguments import is_url, param, refuse_unused, without_secrets
 from ..errors import ArgumentError, Error, FormatError, file_errors, note, warn
-from ..support.call_paths import check_files_once, check_paths, input_id, is_glob, of_glob
-from ..support.output_files import FOLDER, STAGED, make_folder, remove_file, write_all
+from ..support.output_files import (
+    FOLDER,
+    STAGED,
+    check_files_once,
+    check_paths,
+    input_id,
+    is_glob,
+    make_folder,
+    of_glob,
+    remove_file,
+    write_all,
+)
 from ..support.parallel import map_ordered
 from ..support.progress import Progress
 from .charset import are_utf8, check_encoding, is_crlf, may_be_crlf, may_be_utf8, seems_utf8
 from .corpus_folder import Found, corpus_of_folder, is_of_desktop
+from .cuts import PIECE_BYTES
 from .documents import CLUSTER
 from .file_types import NoText, is_json_name, plain_starts, says_records
 from .input_file import (
@@ -46,7 +57,6 @@ from .input_file import (
 )
 from .inputs import STDIN, Inputs, ReadOptions, first_of, path_list
 from .objects import OBJECT, lines_of
-from .pieces import PIECE_BYTES
 from .streams import packing_of_name, without_ending
 
 SMALL_BYTES = 1 << 16  # of a small file: reading a smaller one costs little more than opening it
@@ -122,7 +132,7 @@ class Corpus:
         self.parts = list(parts)
 
     def __len__(self) -> int:
-        return sum(len(part.paths) if isinstance(part, SmallFiles) else 1 for part in self.parts)
+        return sum(len(part.paths) for part in self.parts)
 
     def __iter__(self) -> Iterator[InputFile]:
         for part in self.parts:
@@ -135,7 +145,7 @@ class Corpus:
     def paths(self) -> Iterator[str]:
         """The path of every file."""
         for part in self.parts:
-            yield from part.paths if isinstance(part, SmallFiles) else (part.path,)
+            yield from part.paths
 
     @property
     def sizes(self) -> Iterator[int | None]:

@@ -60,8 +60,8 @@ from .streams import (
 )
 
 if TYPE_CHECKING:
-    from .archives import Archived
     from .remote import RemoteFile
+    from .zips import Archived
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -180,7 +180,7 @@ class InputFile(NamedTuple):
         Raises:
             FormatError: the archive is damaged, or has a file that cannot be read.
         """
-        from .archives import files_of_archive
+        from .zips import files_of_archive
 
         with self.open_stored() as stream:
             found, places = files_of_archive(self.path, stream)
@@ -278,6 +278,11 @@ class InputFile(NamedTuple):
         return self if self.remote is not None else self._replace(folder=os.getcwd())
 
     @property
+    def paths(self) -> Sequence[str]:
+        """The path, as SmallFiles have several."""
+        return (self.path,)
+
+    @property
     def location(self) -> str:
         """The path to open, or the URL without secrets."""
         return self.path if self.remote is not None or not self.folder else os.path.join(self.folder, self.path)
@@ -351,7 +356,7 @@ class InputFile(NamedTuple):
             return self.remote.open(start, end)
         stream: BinaryIO
         if self.inside is not None:
-            from .archives import archived_file
+            from .zips import archived_file
 
             archive, place = self.inside
             stream = archived_file(self.path, archive.open_stored(), place)  # type: ignore[assignment]
@@ -465,7 +470,7 @@ def check_has_text(files: Iterable[InputFile], missing: str) -> None:
 def _unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
     """Returns a stream of the content of a file that is stored in this way."""
     if packing == "epub":
-        from .epub import book_text  # its parsers take 20 ms
+        from .zips import book_text
 
         return book_text(path, stream)  # type: ignore[return-value]
     return decompressed(path, packing, stream)

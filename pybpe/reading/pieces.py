@@ -1,242 +1,371 @@
-"""Cuts text into pieces that can be processed separately.
-
-The code reads a text in blocks, and cuts every block at its last safe cut (`pybpe_text_cut`): a place where a new word
-begins regardless of the surrounding text. It carries the text after the cut over to the next block. So the result does
-not depend on the number of workers, and memory does not grow with the file.
+"""Reads the tasks of a plan in pieces, which a thread encodes or counts one at a time, and divides pieces into
+documents. A sample of a corpus is some of its pieces.
 """
 
 from __future__ import annotations
 
-import codecs
-import io
-import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import BinaryIO, NamedTuple
+import random
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, groupby, repeat
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import Text, utf8
-from ..errors import file_errors
-from ..normalize import normalize_text
-from ..pattern import Pattern
-from .streams import DerivedStream
-
-PIECE_BYTES = 1 << 21  # size of a piece: some milliseconds of C. A few pieces fit in a CPU's cache
-_FIRST_BLOCK = 1 << 16  # the size of the first read of a text, because the text may be short
-_CUT_WINDOW = 1 << 16  # the size of the end of a block, where the search for its last cut begins
-_CUT_CONTEXT = 16  # bytes before a position that decide whether a named pattern has a cut there
-_PART_CHARACTERS = 1 << 16  # of a str. The converted part stays in the processor's cache
-_CUT_STEP = 1 << 24  # the number of bytes that one call to C searches for a cut
-
-Cut = Callable[[_binding.Data, int], int]
-"""cut(data, start) returns the first safe cut at or after `start`, or len(data)."""
+from ..arguments import option, param, refuse_unused, utf8, whole_number
+from .charset import are_utf8, doubt_of
+from .cuts import Cut, stream_pieces, without_mark
+from .documents import CLUSTER, RECORDS, Kinds, RecordNotes, id_of, mark_matcher, records, spelled_id
+from .files import SmallFiles
+from .input_file import InputFile
+from .inputs import ReadOptions
+from .objects import OBJECT
+from .planning import Plan, Range, Task, hash_split, last_hashes
+from .rows import Texts, open_rows
 
 
-def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
-    """Returns whether text can have safe cuts. With a pattern that Python's regex package runs, no cut is known to be
-    safe. Neither is one with a custom pattern and a normalizer, because such a pattern may distinguish between
-    characters that composition makes equal."""
-    pretok = pattern.pretok
-    return pretok is not None and pretok.has_cuts and (normalizer is None or not pattern.is_custom)
+class Piece(NamedTuple):
+    """A piece of a range."""
+
+    path: str  # this, `start` and `split` are as in Range
+    start: int
+    split: int | None
+    # Text or JSON lines, or the texts of rows, or of small files without marks, which are UTF-8.
+    data: memoryview | Texts
+    # Whether it holds complete documents that are not separated yet, otherwise it is a part of a text.
+    divided: bool
+    ends_document: bool  # whether a document ends where the piece ends
+    notes: RecordNotes  # notes the records of the piece: rows are noted already, JSON lines when the piece is divided
+    kind: str  # the kind of the file (see Kinds)
+    is_utf8: bool  # whether the caller says so
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the data."""
+        return len(self.data) if isinstance(self.data, memoryview) else self.data.size
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the data is text, not records."""
+        return self.kind not in RECORDS
+
+    def doubt(self, look: Callable[[memoryview, str, int, bool], str | None] = doubt_of) -> str | None:
+        """Returns the warning about a text that is not UTF-8, from `look`, or None. Raises FormatError if it is in
+        another encoding, and the caller does not say that it is UTF-8."""
+        if self.kind in RECORDS or not isinstance(self.data, memoryview):
+            return None
+        return look(self.data, self.path, self.start, self.is_utf8)
+
+    @property
+    def text(self) -> memoryview:
+        """The data of a piece of one text."""
+        assert isinstance(self.data, memoryview)
+        return self.data
+
+    def texts(self, text_key: str) -> list[bytes]:
+        """Returns the texts: those of records, which it notes, or of small files, or one. `text_key` is the key of the
+        text in JSON lines."""
+        if not isinstance(self.data, memoryview):
+            return list(self.data)
+        if self.is_text:
+            return [utf8(self.data)]
+        return [utf8(record[text_key]) for record, _ in records(self.data, text_key, self.notes)]
 
 
-def cutter(
-    pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None, prefix_space: bool = False
-) -> Cut:
-    """Returns the Cut for text that is normalized and then split by a pattern. Text of a pattern without cuts
-    are never cut. With `prefix_space`, a space is added before every text that does not begin with one."""
-    pretok = pattern.pretok
-    if pretok is None or not has_cuts(pattern, normalizer):
-        return lambda data, start: len(data)
-    cut: Cut = partial(_binding.text_cut, pretok, specials)
-    if prefix_space:
-        cut = partial(_cut_before_space, cut)
-    return cut if normalizer is None else partial(_normalizable_cut, cut, normalizer)
+def text_piece(data: memoryview) -> Piece:
+    """Returns a piece of a text that is in memory."""
+    return Piece("", 0, 0, data, False, False, RecordNotes("", 0, False), "file", False)
 
 
-class Cutting(NamedTuple):
-    """Finds where text can be cut between two words."""
-
-    cut: Cut  # returns the first such position
-    context: int  # the number of bytes before a position that decide whether a cut is possible there
-    none: bool  # whether there are no such positions, because the pattern has no safe cuts
-
-    @classmethod
-    def of(
-        cls,
-        pattern: Pattern,
-        specials: Iterable[str],
-        found: _binding.Specials | None,
-        normalizer: str | None,
-        prefix_space: bool,
-    ) -> Cutting:
-        """Returns the Cutting for a pattern, special tokens with what finds them, and what `cutter` takes."""
-        longest = max((len(text.encode()) for text in specials), default=0)
-        cut = cutter(pattern, found, normalizer, prefix_space)
-        return cls(cut, _CUT_CONTEXT + longest, not has_cuts(pattern, normalizer))
+def record_pieces(blocks: Iterable[bytes], read: ReadOptions) -> Iterator[Piece]:
+    """Yields pieces of JSON lines that are in memory."""
+    start = 0
+    for block in blocks:
+        notes = RecordNotes(OBJECT, start, read.skips)
+        yield Piece(OBJECT, start, 0, memoryview(block), True, True, notes, "jsonl", True)
+        start += len(block)
 
 
-def _cut_before_space(cut: Cut, data: _binding.Data, start: int) -> int:
-    """Returns a cut before a space, so that the text after it does not get another one."""
-    view = memoryview(data)
-    while 0 < (at := cut(data, start)) < len(view) and view[at] != ord(" "):
-        start = at + 1
-    return at
+def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
+    """Yields the pieces of a task, in order. They depend only on the task."""
+    for file, ranges in groupby(task, attrgetter("file")):
+        if isinstance(file, SmallFiles):
+            yield from _small_pieces(file, next(ranges), kinds)
+        elif file.has_rows:
+            yield from _row_pieces(file, ranges, kinds)
+        else:
+            yield from chain.from_iterable(map(_byte_pieces, repeat(file), ranges, repeat(kinds), repeat(text_cut)))
 
 
-def _normalizable_cut(cut: Cut, normalizer: str, data: _binding.Data, start: int) -> int:
-    """Returns a cut that does not affect normalization, because normalization changes neither of the two characters
-    next to it.
-
-    No combining mark follows a cut, so nothing composes across it. A character may compose with others on the same side
-    of the cut. That does not change its class, because in Unicode a composition has the class of its first character.
-    """
-    view = memoryview(data)
-    while (at := cut(data, start)) < len(view):
-        before, after = _characters(view[max(0, at - 4) : at]), _characters(view[at : at + 4])
-        if all(normalize_text(text, normalizer) == text for text in (before[-1:], after[:1])):
-            break
-        start = at + 1
-    return at
+def _small_pieces(files: SmallFiles, planned: Range, kinds: Kinds) -> Iterator[Piece]:
+    """Yields the pieces of small files: most often one, with all of them."""
+    first, (data, offsets) = next(iter(files)), files.read()
+    if (kinds.kind(first) == "special" and kinds.find_mark(data, 0)) or not are_utf8(data, offsets):
+        for file, start, end in zip(files, offsets, offsets[1:]):
+            yield _piece(planned, file, kinds, 0, data[start:end], ends=True)
+    else:
+        texts = Texts([(data, memoryview(offsets))], paths=files.paths)
+        yield _piece(planned, first, kinds, 0, data)._replace(data=texts, divided=True, ends_document=True)
 
 
-def _characters(data: memoryview) -> str:
-    return bytes(data).decode("utf-8", "surrogateescape")
+def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
+    select = None if kinds.where is None else kinds.where.of_batch
+    rows, kind = open_rows(file, kinds.read.text_key, kinds.columns, select), kinds.kind(file)
+    if kinds.ids:
+        rows.check_ids(kinds.ids)
+    joined = list[Range]()
+    for each in ranges:  # row groups may be small
+        if joined and (joined[-1].end, joined[-1].split) == (each.start, each.split):
+            each = joined.pop()._replace(end=each.end)
+        joined.append(each)
+    for _, start, end, split, _ in joined:
+        for texts, notes in rows.texts(start, end, RecordNotes(file.path, start, kinds.read.skips)):
+            yield Piece(file.path, notes.start, split, texts, True, True, notes, kind, True)
 
 
-def _last_cut(cut: Cut, block: memoryview, searched: int) -> int:
-    """Returns a late safe cut of a block whose first `searched` bytes have none; 0 if there is none."""
-    size = len(block)
-    for start in (max(searched, size - _CUT_WINDOW), searched):
-        found = cut(block, start)
-        if 0 < found < size:
-            return found
-    return 0
+def _byte_pieces(file: InputFile, planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
+    offset, end = planned.start, file.known_size if planned.end is None else planned.end
+    size = None if end is None else end - offset
+    stream, file = file.open_in_form(offset, end)
+    with stream:
+        divided = planned.split is None or kinds.is_divided(file)
+        for data in stream_pieces(stream, kinds.document_cut(file) if divided else text_cut, size=size):
+            yield _piece(planned, file, kinds, offset, data)
+            offset += len(data)
+    if planned.ends_document and not divided:
+        yield _piece(planned, file, kinds, offset, memoryview(b""), ends=True)
 
 
-def stream_pieces(
-    stream: BinaryIO | io.RawIOBase, cut: Cut, piece_bytes: int = PIECE_BYTES, size: int | None = None
-) -> Iterator[memoryview]:
-    """Cuts a stream into pieces of about `piece_bytes` that can be processed separately.
+def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memoryview, ends: bool = False) -> Piece:
+    """Returns a piece. `ends` says whether a document ends with it although the piece is not divided."""
+    kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
+    text = data if kind == "jsonl" else without_mark(data, start)
+    notes = RecordNotes(file.path, start, kinds.read.skips)
+    is_utf8 = kinds.read.encoding is not None
+    return Piece(file.path, start, planned.split, text, divided, divided or ends, notes, kind, is_utf8)
 
-    If a piece has no safe cut, its size is doubled until it has one or the text ends.
+
+# ----------------------------------------------------------------------------------------------------
+# Documents: C divides a piece, without a Python object for each document
+#
+# The bytes of a document decide its split, or the name of its cluster of near duplicates, if its record has a string
+# at CLUSTER (see pybpe.corpus). Python reads the few JSON lines that C leaves to a complete parser, and raises the
+# errors for lines that are not records.
+
+
+@contextmanager
+def lent_divider(kinds: Kinds, separator: bytes, splits: Sequence[float]) -> Iterator[_binding.Divider]:
+    """Yields an empty divider that no other thread uses. After the block its documents are no longer valid.
 
     Args:
-        stream: the text.
-        cut: finds the positions where the text can be cut.
-        piece_bytes: the size of a piece.
-        size: the size of the text, if known: a short text then takes no more memory than it needs.
+        kinds: how documents are separated.
+        separator: the bytes written after every document.
+        splits: the shares of the splits. With one, documents are not hashed.
     """
-    carry = memoryview(b"")
-    searched = 1  # offset 0 is a cut already
-    room = min(piece_bytes, _FIRST_BLOCK if size is None else size + 1)  # the extra byte reveals the end of the text
-    while True:
-        block = _binding.new_block(max(room, 2 * len(carry)))
-        block[: len(carry)] = carry
-        filled = _read_full(stream, block, len(carry))
-        if filled < len(block):
-            if filled:
-                yield block[:filled]
-            return
-        at = _last_cut(cut, block, searched) if filled >= piece_bytes else 0
-        if at:
-            yield block[:at]
-            searched = 1
-        elif filled >= piece_bytes:
-            searched = max(1, filled - _CUT_WINDOW)
-        carry = block[at:]
-        room = piece_bytes
+    mark, key = kinds.mark, kinds.read.text_key
+    free = _free_dividers(separator, mark, key, splits, kinds.ids)
+    try:
+        divider = free.pop()
+    except IndexError:
+        marks = mark_matcher(mark) if mark is not None else None
+        divider = _binding.Divider(separator, marks, key, last_hashes(splits), kinds.ids)
+    divider.clear()
+    try:
+        yield divider
+    finally:
+        free.append(divider)
 
 
-def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) -> int:
-    """Reads until `block` is full or the stream ends. Returns the number of bytes in it."""
-    while filled < len(block):
-        with file_errors(getattr(stream, "name", "input"), "cannot be read"):
-            got = stream.readinto(block[filled:])  # type: ignore[union-attr]
-        if not got:
-            break
-        filled += got
-    return filled
+@lru_cache(maxsize=8)
+def _free_dividers(*how: object) -> list[_binding.Divider]:
+    """Returns the dividers that no thread uses. `pop` and `append` are atomic."""
+    return []
 
 
-def without_mark(data: memoryview, offset: int) -> memoryview:
-    """Returns a piece of a text that begins at `offset` without the byte order mark, which belongs to no document."""
-    return data[3:] if offset == 0 and bytes(data[:3]) == codecs.BOM_UTF8 else data
+def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
+    """Adds the documents of a divided piece to a divider. Returns False if Python must read the piece instead."""
+    if not isinstance(piece.data, memoryview):
+        if divider.splits > 1 and piece.data.fields and CLUSTER in piece.data.fields[0]:
+            return False
+        for data, offsets in piece.data.parts:
+            divider.add(data, offsets)
+        return True
+    kind = piece.kind
+    if kind == "file":
+        divider.add(piece.data, array("Q", (0, len(piece.data))))
+    elif not divider.divide(kind, piece.data):
+        return False
+    if kind == "jsonl":
+        piece.notes.end = piece.notes.start + len(piece.data)
+    piece.notes.records, piece.notes.lines = divider.records()
+    return True
 
 
-def data_pieces(data: _binding.Data, cut: Cut, piece_bytes: int = PIECE_BYTES) -> Iterator[memoryview]:
-    """Yields the pieces of a text in memory, without copying it."""
-    view = memoryview(data).cast("B")
-    begin = 0
-    while begin < len(view):
-        end = begin + _first_cut(cut, view[begin:], piece_bytes)
-        yield view[begin:end]
-        begin = end
+Origins = tuple[Sequence[int], Sequence["str | None"]]
+"""Where documents came from: which records of their piece they are, from 0, and the ids of these if the kinds have a
+key of ids. Both are empty if nobody asks."""
 
 
-def _first_cut(cut: Cut, view: memoryview, start: int) -> int:
-    """Returns cut(view, start), searching in steps of some milliseconds, so that Ctrl-C does not wait."""
-    while start < len(view):
-        end = start + _CUT_STEP
-        found = cut(view[:end], start)
-        if found < min(end, len(view)):
-            return found
-        start = end - _CUT_WINDOW  # a text has no cut near its end, because a special token could begin there
-    return len(view)
+def origins_of(divider: _binding.Divider, piece: Piece, split: int, kinds: Kinds) -> Origins:
+    """Returns the origins of the documents of a split."""
+    if kinds.ids is None:
+        return (), ()
+    numbers = divider.origins(split)
+    rows, data = numbers[::3], piece.data
+    if not kinds.ids:
+        return rows, ()
+    if isinstance(data, memoryview):
+        values = (bytes(data[begin:end]) for begin, end in zip(numbers[1::3], numbers[2::3]))
+        return rows, [spelled_id(value) for value in values]
+    return rows, [id_of(data.fields[row], kinds.ids) if data.fields else None for row in rows]
 
 
-def text_pieces(text: Text, cut: Cut, piece_bytes: int = PIECE_BYTES) -> Iterator[_binding.Data]:
-    """Yields the pieces of any text. A long str is never converted as a whole: an ASCII str is read in place, any other
-    one is converted part by part."""
-    data: _binding.Data | None = None
-    if isinstance(text, str) and len(text) > _FIRST_BLOCK:
-        if str.isascii(text):
-            data = _binding.str_utf8(text)
-        elif len(text) > piece_bytes:
-            return stream_pieces(DerivedStream("text", io.BytesIO(), partial(_utf8_parts, text)), cut, piece_bytes)
-    if data is None:
-        data = utf8(text)
-    return iter((data,)) if len(data) <= piece_bytes else data_pieces(data, cut, piece_bytes)
+def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes], Origins]]:
+    """Yields the documents of a divided piece by split, each split's in piece order, with their origins. This is slow.
+    It also reads what `add_documents` does not. Raises FormatError if a line is not a record."""
+    key, shares = kinds.read.text_key, shares_of(piece, splits)
+    with lent_divider(kinds, b"", shares) as divider:
+        if add_documents(divider, piece):
+            found = [divider.texts(place).list() for place in range(len(shares))]
+            origins: list[Any] = [origins_of(divider, piece, place, kinds) for place in range(len(shares))]
+        else:
+            found, wanted = [[] for _ in shares], kinds.ids is not None
+            origins = [(list[int](), list[str | None]()) for _ in shares]
+            triples: Iterable[tuple[int, bytes, Mapping[str, object]]]
+            if isinstance(piece.data, memoryview):
+                some = records(piece.data, key, piece.notes)
+                triples = ((piece.notes.records - 1, utf8(record[key]), record) for record, _ in some)
+            else:
+                triples = piece.data.records()
+            for row, document, record in triples:
+                if document:
+                    cluster = record.get(CLUSTER)
+                    place = hash_split(utf8(cluster) if isinstance(cluster, str) else document, shares)
+                    found[place].append(document)
+                    origins[place][0].extend([row] * wanted)
+                    origins[place][1].extend([id_of(record, kinds.ids)] if kinds.ids else ())
+    for place, documents in enumerate(found):
+        if documents:
+            yield place if piece.split is None else piece.split, documents, origins[place]
 
 
-def _utf8_parts(text: str, _: object = None) -> Iterator[bytes]:
-    """Yields a str as UTF-8, in parts."""
-    begin = 0
-    while begin < len(text):
-        end = begin + _PART_CHARACTERS
-        end += "\ud800" <= text[end - 1 : end] <= "\udbff"  # the halves of a surrogate pair stay together
-        yield utf8(text[begin:end])
-        begin = end
+def shares_of(piece: Piece, splits: Sequence[float]) -> Sequence[float]:
+    """Returns the shares that a divider divides a piece into: one if the split of the piece is known."""
+    return tuple(splits) if piece.split is None else (1.0,)
 
 
-_NEWLINE = re.compile(rb"\n")
-_FIRST_LOOK = 1 << 16  # the number of bytes that are read at first to find a cut
+# ----------------------------------------------------------------------------------------------------
+# Samples: the amount of a corpus that a run uses, and which part
 
 
-def line_cut(data: _binding.Data, start: int) -> int:
-    """Returns the first start of a line at or after `start`. This is a Cut."""
-    if start == 0:
-        return 0
-    found = _NEWLINE.search(data, start - 1)  # a memoryview has no `find`
-    return found.end() if found is not None else len(data)
+_RANGE_BYTES = 1 << 20
 
 
-def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:
-    """Returns the first safe cut of a file at or after `start`. Reads up to `context` bytes before `start` too, because
-    they may decide whether a cut is safe."""
-    if start == 0:
-        return 0
-    begin = max(0, start - context)
-    stream.seek(begin)
-    look = _FIRST_LOOK
-    window = bytearray()
-    while True:
-        more = stream.read(look)
-        window += more
-        if not more:
-            return begin + len(window)
-        if start - begin < len(window):  # otherwise the context is not complete, and more must be read
-            found = cut(window, start - begin)
-            if found < len(window):
-                return begin + found
-        look = len(window)
+@dataclass(frozen=True)
+class Sample:
+    """The amount of a corpus that a run uses, and the seed that decides which part.
+
+    The documents of files are records, ranges of 1 MiB of plain text, and smaller or compressed plain files. A
+    sample shuffles the ranges of 1 MiB (of records too) with the seed, and takes them until it has max_documents, or
+    max_bytes of file content. It stops at the first safe cut or record after max_bytes. The texts of an iterable are
+    documents too. A sample takes them in the order of the iterable.
+
+    Raises:
+        ArgumentError: max_documents or max_bytes is below 1, or a value is not an integer, or there is a seed, but no
+            sample.
+    """
+
+    max_documents: int | None = option(None, "use a sample of N documents")
+    max_bytes: int | None = option(None, "use a sample of N bytes, e.g. 500M", unit="bytes")
+    seed: int = option(0, "random seed of the sample")
+
+    def __post_init__(self) -> None:
+        for name in ("max_documents", "max_bytes"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, whole_number(name, value, 1))
+        object.__setattr__(self, "seed", whole_number("seed", self.seed, None))
+        if self.seed and self.is_all:
+            refuse_unused(
+                "seed",
+                self.seed,
+                f"it chooses a sample, which {param('max_documents')} or {param('max_bytes')} asks for",
+            )
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the sample is the whole corpus."""
+        return self.max_documents is None and self.max_bytes is None
+
+    def texts(self, texts: Iterable[Any], cut: Cut) -> Iterator[Any]:
+        """Yields the texts of an iterable that belong to the sample."""
+        left = _Rest(self)
+        for text in texts:
+            left.documents -= 1
+            yield text if self.max_bytes is None else left.take_text(memoryview(utf8(text)), cut)
+            if left.none:
+                return
+
+    def pieces(self, plan: Plan, cut: Cut) -> Iterator[Piece]:
+        """Yields the pieces of a corpus that belong to the sample."""
+        left = _Rest(self)
+        parts = [part for file in plan.files for part, _ in plan.ranges(file, size=_RANGE_BYTES)]
+        random.Random(self.seed).shuffle(parts)
+        for part in parts:
+            if left.none:
+                return
+            for number, piece in enumerate(
+                pieces_of(plan.fixed([part._replace(ends_document=False)]), plan.kinds, cut)
+            ):
+                left.documents -= piece.is_text and number == 0
+                yield piece._replace(data=left.take(piece, cut))
+                if left.bytes <= 0 or (left.none and not piece.is_text):
+                    break
+
+
+class _Rest:
+    """The number of documents and bytes that a sample may still take."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.documents: float = float("inf") if sample.max_documents is None else sample.max_documents
+        self.bytes: float = float("inf") if sample.max_bytes is None else sample.max_bytes
+
+    @property
+    def none(self) -> bool:
+        return self.documents <= 0 or self.bytes <= 0
+
+    def take(self, piece: Piece, cut: Cut) -> memoryview | Texts:
+        if not isinstance(piece.data, memoryview):
+            return self._take_rows(piece.data)
+        return self.take_text(piece.data, cut) if piece.is_text else self._take_records(piece.data)
+
+    def take_text(self, data: memoryview, cut: Cut) -> memoryview:
+        if len(data) > self.bytes:
+            data = data[: cut(data, int(self.bytes))]
+        self.bytes -= len(data)
+        return data
+
+    def _take_records(self, data: memoryview) -> memoryview:
+        taken = 0
+        for line in bytes(data).split(b"\n"):
+            if self.none:
+                break
+            taken += len(line) + 1
+            if line and not line.isspace():
+                self.documents -= 1
+                self.bytes -= len(line) + 1
+        return data[:taken]
+
+    def _take_rows(self, texts: Texts) -> Texts:
+        parts = []
+        for data, offsets in texts.parts:
+            rows = int(min(len(offsets) - 1, self.documents))
+            rows = bisect_left(offsets, offsets[0] + self.bytes, 0, rows)
+            parts.append((data, offsets[: rows + 1]))
+            self.documents -= rows
+            self.bytes -= offsets[rows] - offsets[0]
+        return Texts(parts)

@@ -1,43 +1,164 @@
-"""Divides a corpus: Plan -> Task -> Piece -> documents. A plan divides it into tasks, by file and byte range, a task is
-read in pieces, and C divides a piece into documents. All are the same on one machine and on many.
+"""How a corpus is divided: into splits, such as train and val, and into tasks.
 
-The plan depends only on the files and the settings. A task's result has one place in the token files, whichever
-worker runs it and in whatever order. So the files are the same for any number of workers and any executor, and an
-interrupted run resumes at a task.
+    corpus    files, in order
+    share     the part of a file that belongs to one split; with "hash" a file is one share, for all splits
+    range     the bytes or rows of a share that are read in order, or many small files
+    task      some ranges, small ones together, which one worker processes
+    piece     what is read of a range at once, and the documents in it: see pieces.py
+
+A Plan has the tasks. It depends only on the files and the settings, so it is the same on one machine and on many. Each
+task's result has one place in the token files, whichever worker runs it and in whatever order. So the files are the
+same for any number of workers and any executor, and an interrupted run resumes at a task.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import os
 import stat
 import sys
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
-from itertools import chain, groupby, repeat
-from operator import attrgetter
-from typing import Any, BinaryIO, NamedTuple
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice, pairwise
+from typing import BinaryIO, NamedTuple
 
 from .. import _binding
-from .._lazy import cached_property
-from ..arguments import utf8
-from ..errors import Error
+from ..arguments import by_caller, number_of, one_of, option, param, refuse_unused, shown, whole_number
+from ..errors import ArgumentError, Error, FormatError, note
 from ..support import platform
 from ..support.parallel import map_ordered
 from ..support.progress import About
-from .charset import are_utf8, doubt_of
-from .documents import CLUSTER, RECORDS, Kinds, RecordNotes, id_of, mark_matcher, records, spelled_id
+from .cuts import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
+from .documents import Kinds, RecordNotes, records
 from .files import Corpus, SmallFiles
 from .input_file import InputFile
-from .inputs import STDIN, ReadOptions
-from .objects import OBJECT
-from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
-from .rows import RowGroups, Texts, open_rows
-from .splits import SplitOptions, count_documents, end_of_first, hash_split, hash_split_of_range, last_hashes, marks
+from .inputs import STDIN, first_of
+from .rows import RowGroups, open_rows
 from .streams import ENDINGS, Limited, decompressed, packing_of_content
 
+SPLIT_NAMES = ("train", "val", "test")
+DEFAULT_SPLITS = (8, 1, 1)
+SPLIT_BY = ("auto", "hash", "token")
+FEW = 200  # documents. With fewer, the shares of a hash may be far from those that the caller wants
+_LOOK_BYTES = 1 << 22  # of a text, to count its documents
+_FAR = 2.0  # a share is far from another that is this many times larger or smaller
+_LARGE_PART, _MOST_LOOKED = 20, 1 << 30  # a document of a 20th of all text is large, in a file of so many bytes at most
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How documents are divided among splits. The fields have the names of the public keyword arguments, which its
+    errors name.
+
+    Attributes:
+        splits: the shares of train, val and test. With fewer than three, the last splits are left out.
+        split_by: one of SPLIT_BY, or "first", if there are val_documents. "auto" becomes one of the others when the
+            files are known (see `decided`).
+        val_documents: if not None, the first documents, this many, are val, and the others train. There are no shares.
+
+    Raises:
+        ArgumentError: a value is invalid.
+    """
+
+    splits: Sequence[float] = option(DEFAULT_SPLITS, "shares of train, val and test", "A,B,C")
+    split_by: str = option(
+        "auto",
+        "how to split: hash, by the content of documents; token, files in order, between words; auto (default),"
+        " token for fewer than 200 documents, otherwise hash",
+        "BY",
+    )
+    val_documents: int | None = option(
+        None, "the first N documents of the corpus are val, and all others train, instead of --splits and --split-by"
+    )
+
+    def __post_init__(self) -> None:
+        try:
+            shares = tuple(map(float, self.splits))
+            right = 1 <= len(shares) <= 3 and min(shares) >= 0 and shares[0] > 0 and math.isfinite(sum(shares))
+        except (TypeError, ValueError, OverflowError):
+            right = False
+        if not right:
+            told = f"must be 1 to 3 shares such as {by_caller('(8, 1, 1)', '8,1,1')}, the first above 0"
+            raise ArgumentError(f"{param('splits')} {told}, not {shown(self.splits)}")
+        object.__setattr__(self, "splits", shares)
+        one_of("split_by", self.split_by, SPLIT_BY)
+        if self.val_documents is not None:
+            for name, value, default in (("splits", self.splits, DEFAULT_SPLITS), ("split_by", self.split_by, "auto")):
+                if value != default:
+                    refuse_unused(
+                        name, value, f"{param('val_documents')} says which documents are val, and the others are train"
+                    )
+            object.__setattr__(self, "val_documents", whole_number("val_documents", self.val_documents, 1))
+            object.__setattr__(self, "splits", (1.0, 1.0))
+            object.__setattr__(self, "split_by", "first")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the splits."""
+        return SPLIT_NAMES[: len(self.splits)]
+
+    def decided(self, files: Sequence[InputFile], kinds: Kinds, recorded: object) -> SplitOptions:
+        """Returns the options for some files, with "hash" or "token" instead of "auto". `recorded` is how the
+        token files were split that these replace: documents keep their splits as long as it stays."""
+        if self.split_by != "auto":
+            return self
+        if len(self.splits) == 1:
+            return replace(self, split_by="hash")
+        if recorded in SPLIT_BY[1:]:
+            return replace(self, split_by=recorded)
+        name, are_many = first_of([file.path for file in files]), sum(not file.is_empty for file in files) >= FEW
+        count = FEW if are_many else count_documents(files, kinds, FEW, _LOOK_BYTES)
+        why = f"only {number_of(count, 'document')}" if count else ""
+        if count == FEW:
+            large = _too_large(files, kinds, self.splits)
+            if large is None:
+                return replace(self, split_by="hash")
+            name, why = large, "one document is so large that the splits would have other shares"
+        if why:
+            keeps = f"{param(split_by='hash')} keeps documents whole"
+            note(f"{name}: {why}, so each file is split in order, between words ({keeps})")
+        return replace(self, split_by="token")
+
+
+def are_far(sizes: Sequence[int], splits: Sequence[float]) -> bool:
+    """Returns whether the sizes of splits are far from their shares."""
+    wanted = [share / sum(splits) for share in splits]
+    shares = [size / max(1, sum(sizes)) for size in sizes]
+    return any(not want / _FAR <= share <= want * _FAR for share, want in zip(shares, wanted))
+
+
+def _too_large(files: Sequence[InputFile], kinds: Kinds, splits: Sequence[float]) -> str | None:
+    """Returns the path of a text with a document that leaves the splits far from their shares, wherever the others go,
+    or None. (Records stay whole however they are split, and the text of compressed files has an unknown size.)"""
+    total = sum(file.size or 0 for file in files)
+    sizes, path = [0] * len(splits), ""
+    for file in files:
+        size = file.size or 0
+        if size * _LARGE_PART < total or size > _MOST_LOOKED or file.packing is not None or kinds.is_divided(file):
+            continue
+        with file.open() as stream:
+            begin, whole = 0, [(sys.maxsize, sys.maxsize)]
+            for end, following in marks(stream, kinds) if kinds.kind(file) == "special" else whole:
+                amount = min(end - begin, size)
+                if amount * _LARGE_PART >= total:
+                    at, path = stream.tell(), path or file.path
+                    sizes[hash_split_of_range(stream, begin, end, splits)] += amount
+                    stream.seek(at)
+                begin = following
+    rest = max(0, total - sum(sizes)) / sum(splits)
+    found = [size + int(rest * share) for size, share in zip(sizes, splits)]
+    return path if path and are_far(found, splits) else None
+
+
+# ----------------------------------------------------------------------------------------------------
+# The plan
+
+
+_WHOLE = ("auto", "special", "file")  # of ReadOptions.documents: a file without marks is one document
 TASK_BYTES = 1 << 24
 _LEAST_AMOUNT = 1 << 12  # bytes. Smaller files count as this size, so that a task of tiny files does not take long
 _TRAIN, _VAL = 0, 1  # of SPLIT_NAMES
@@ -98,7 +219,12 @@ class Plan:
         self.hashed = split.split_by == "hash" and len(split.splits) > 1
         if self.hashed and count_documents(files, kinds, 2) < 2:
             self.hashed = any(map(kinds.is_divided, files))
-        self._val_documents = split.val_documents
+        self._by_count = split.val_documents is not None
+        # The number of the file where val ends, and the byte or row (None: its end).
+        self._end_of_val: tuple[int, int | None] = (0, None)
+        if split.val_documents is not None:
+            self._end_of_val = end_of_first(files, kinds, split.val_documents)
+        self._context = max(cutting.context, kinds.context)  # bytes before a place that decide whether a cut is there
         self._found: tuple[object, int, int] = None, 0, 0  # a file, a place in it, and the first cut after the place
 
     def tasks(self, threads: int = 1) -> Iterator[Task]:
@@ -128,15 +254,11 @@ class Plan:
         """Yields the files that are not empty, small ones together unless they must be divided. With every file comes
         the byte or row where val ends, if there are val_documents: 0 if all is train, None if all is val. A file of
         rows that has no bytes is damaged, and whoever reads it says so."""
-        last, end = (0, None) if self._val_documents is None else self._end_of_val
+        last, end = self._end_of_val
         together = self._is_one_share and self.kinds.read.documents in _WHOLE
         for number, part in enumerate(self.files.parts if together else self.files):
             if part.size != 0 or (isinstance(part, InputFile) and part.has_rows):
                 yield part, None if number < last else end if number == last else 0
-
-    @cached_property
-    def _end_of_val(self) -> tuple[int, int | None]:
-        return end_of_first(self.files, self.kinds, self._val_documents or 0)
 
     @property
     def _is_one_share(self) -> bool:
@@ -156,36 +278,41 @@ class Plan:
             planned = Range(part, 0, None, None if self.hashed else 0, True)
             yield planned, max(part.size, len(part.paths) * _LEAST_AMOUNT)
             return
-        for split, start, end in self._shares(part, end_of_val):
+        for share in self._shares(part, end_of_val):
             if part.form == "parquet":
                 groups = RowGroups(part, self.kinds.read.text_key)
-                for first, last, amount in groups.between(start, sys.maxsize if end is None else end):
-                    yield Range(part, first, last, split, True), amount
+                for first, last, amount in groups.between(share.start, sys.maxsize if share.end is None else share.end):
+                    yield share._replace(start=first, end=last), amount
             elif part.known_size is None or part.has_rows:  # it is read from its start
-                yield Range(part, start, end, split, True), part.size or 0
-            elif split is None and not self.kinds.is_divided(part):
+                yield share, part.size or 0
+            elif share.split is None and not self.kinds.is_divided(part):
                 yield from self._hashed_ranges(part, part.known_size)
             else:
-                yield from self._even_ranges(part, start, end, split, size or self.task_bytes)
+                yield from self._even_ranges(share, part.known_size, size or self.task_bytes)
 
     # ------------------------------------------------------------------------------------------------
     # The shares of the splits in a file
 
-    def _shares(self, file: InputFile, end_of_val: int | None) -> list[tuple[int | None, int, int | None]]:
-        """Returns (split, start, end) for every split's share of a file. In a text that can be read from any place,
-        they may begin and end anywhere."""
+    def _shares(self, file: InputFile, end_of_val: int | None) -> list[Range]:
+        """Returns each split's share of a file. In a text that can be read from any place, they may begin and end
+        anywhere."""
+        share = Range(file, 0, None, 0, True)
         if self._is_one_share:
-            return [(self._packed_split(file) if self.hashed else 0, 0, None)]
-        if self._val_documents is not None:
-            val, train = (_VAL, 0, end_of_val), (_TRAIN, end_of_val or 0, None)
+            return [share._replace(split=self._packed_split(file))] if self.hashed else [share]
+        if self._by_count:
+            val, train = share._replace(split=_VAL, end=end_of_val), share._replace(split=_TRAIN, start=end_of_val or 0)
             return [val] if end_of_val is None else [val, train] if end_of_val else [train]
         length, total = _length(file, self.kinds), sum(self.splits)
         ends = [int(length * (sum(self.splits[:number]) / total)) for number in range(1, len(self.splits))]
         if file.known_size is None and not file.has_rows:
             with file.open() as stream:
                 ends = [find_cut(stream, end, self._cut(file), self._context) for end in ends]
-        shares = zip(range(len(self.splits)), [0, *ends], [*ends, length])
-        return [(split, start, None if end == length else end) for split, start, end in shares if start < end]
+        places = enumerate(pairwise((0, *ends, length)))
+        return [
+            share._replace(start=start, end=None if end == length else end, split=split)
+            for split, (start, end) in places
+            if start < end
+        ]
 
     def _packed_split(self, file: InputFile) -> int | None:
         """Returns the split of a large compressed text that is one document, or None for other files, whose
@@ -203,12 +330,11 @@ class Plan:
     # ------------------------------------------------------------------------------------------------
     # The ranges of a share
 
-    def _even_ranges(
-        self, file: InputFile, start: int, end: int | None, split: int | None, size: int
-    ) -> Iterator[tuple[Range, int]]:
+    def _even_ranges(self, share: Range, known_size: int, size: int) -> Iterator[tuple[Range, int]]:
         """Yields ranges of one size, which `fixed` moves to cuts, if the file can be cut."""
-        stop, divided = file.known_size if end is None else end, self.kinds.is_divided(file)
-        assert stop is not None
+        file, start, end, split, _ = share
+        assert isinstance(file, InputFile)
+        stop, divided = known_size if end is None else end, self.kinds.is_divided(file)
         if not divided and self.cutting.none:
             size = stop
         for at in range(start, max(stop, 1), max(1, size)):
@@ -239,7 +365,7 @@ class Plan:
                     split = hash_split_of_range(stream, begin, end, self.splits)
                 if begin > start:
                     yield Range(file, start, begin, None, True), begin - start
-                yield from self._even_ranges(file, begin, stop, split, self.task_bytes)
+                yield from self._even_ranges(Range(file, begin, stop, split, True), size, self.task_bytes)
             start = stop
 
     # ------------------------------------------------------------------------------------------------
@@ -278,14 +404,189 @@ class Plan:
         between_documents, between_words = self.kinds.document_cut(file), self.cutting.cut
         if self.kinds.is_divided(file):
             return between_documents
-        if not (look or self.hashed or self._val_documents is not None):  # a share ends between words
+        if not (look or self.hashed or self._by_count):  # a share ends between words
             return between_words
         return lambda data, start: min(between_documents(data, start), between_words(data, start))
 
-    @property
-    def _context(self) -> int:
-        """The number of bytes before a place that decide whether a cut is possible there."""
-        return max(self.cutting.context, self.kinds.context)
+
+def _length(file: InputFile, kinds: Kinds) -> int:
+    """Returns the number of rows of a file, or of bytes of its text. Reads a compressed file."""
+    if file.has_rows:
+        return open_rows(file, kinds.read.text_key).rows
+    if file.known_size is not None:
+        return file.known_size
+    with file.open() as stream:
+        return sum(map(len, iter(partial(stream.read, PIECE_BYTES), b"")))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Where documents end, and marks
+
+
+_FIRST_BYTES = 1 << 16  # the size of the first read. Most documents are shorter
+
+
+def count_documents(files: Iterable[InputFile], kinds: Kinds, most: int, look: int = sys.maxsize) -> int:
+    """Returns the number of documents that are not empty, at most `most`. Of a text that is not divided, only the first
+    `look` bytes are looked at, and of a file with a fault, the part before it: whoever reads the file raises the error.
+    Holds no document in memory."""
+    count = 0
+    for file in files:
+        with suppress(FormatError):
+            for _ in islice(_document_ends(file, kinds, look), most - count):
+                count += 1
+        if count == most:
+            break
+    return count
+
+
+def end_of_first(files: Iterable[InputFile], kinds: Kinds, count: int) -> tuple[int, int | None]:
+    """Returns where the first documents, this many, end: the number of a file, and a position in it (None: its end).
+    Reads up to the end of the next document. Raises ArgumentError if there is none."""
+    ends = ((number, end) for number, file in enumerate(files) for end in _document_ends(file, kinds))
+    found = next(islice(ends, count - 1, None), None)
+    if found is None or next(ends, None) is None:
+        raise ArgumentError(
+            f"{param('val_documents')}: the corpus has no more than {number_of(count, 'document')}, so none is left to"
+            " train on"
+        )
+    return found
+
+
+def _document_ends(file: InputFile, kinds: Kinds, look: int = sys.maxsize) -> Iterator[int | None]:
+    """Yields where the non-empty documents of a file end, as a byte or a row. None means the end of the file, or of
+    the first `look` bytes of a text that is not divided."""
+    if file.has_rows:
+        for texts, notes in open_rows(file, kinds.read.text_key).texts(
+            0, None, RecordNotes(file.path, 0, kinds.read.skips)
+        ):
+            offsets = (pair for _, some in texts.parts for pair in pairwise(some))
+            yield from (row for row, (start, end) in enumerate(offsets, notes.start + 1) if end > start)
+        return
+    stream, formed = file.open_in_form()
+    with stream:
+        if kinds.is_divided(formed):
+            at = 0
+            for data in stream_pieces(stream, kinds.document_cut(formed)):
+                yield from _ends_in(data, at, formed, kinds)
+                at += len(data)
+            return
+        begin = 0 if without_mark(memoryview(stream.read(3)), 0) else 3
+        stream.seek(begin)
+        if kinds.kind(formed) == "special":
+            for end, following in marks(Limited(stream, look), kinds, begin):
+                if end > begin:
+                    yield following if following > end else None
+                begin = following
+        elif stream.read(1):
+            yield None
+
+
+def _ends_in(data: memoryview, at: int, file: InputFile, kinds: Kinds) -> Iterator[int]:
+    """Yields where the non-empty documents of a piece of divided text end. The piece begins at position `at`."""
+    kind, cut, begin, key = kinds.kind(file), kinds.document_cut(file), 0, kinds.read.text_key
+    divider = _binding.Divider(b"", None, key, last_hashes((1.0,)))
+    while begin < len(data):
+        end = cut(data, begin + 1)
+        part = data[begin:end] if kind == "jsonl" else without_mark(data[begin:end], at + begin)
+        divider.clear()
+        if divider.divide(kind, part):
+            found = divider.documents(0).count > 0
+        else:
+            found = any(
+                record[key] for record, _ in records(part, key, RecordNotes(file.path, at + begin, kinds.read.skips))
+            )
+        if found:
+            yield at + end
+        begin = end
+
+
+def marks(stream: BinaryIO | Limited, kinds: Kinds, offset: int = 0) -> Iterator[tuple[int, int]]:
+    """Yields (start, end) of every mark, and finally the end of the stream as an empty mark. `offset` is the position
+    of the stream. Holds one block in memory."""
+    keep = len(kinds.mark_bytes) - 1  # this many bytes of a block may begin a mark that ends in the next
+    block = bytearray(keep + min(_FIRST_BYTES, PIECE_BYTES))
+    held = 0
+    while got := stream.readinto(memoryview(block)[held:]):  # type: ignore[union-attr]
+        end, begin = held + got, 0
+        while (found := kinds.find_mark(memoryview(block)[:end], begin)) is not None:
+            yield offset + found[0], offset + found[1]
+            begin = found[1]
+        held = min(keep, end - begin)
+        block[:held] = block[end - held : end]
+        offset += end - held
+        if len(block) < PIECE_BYTES:
+            block.extend(bytes(len(block)))
+    yield offset + held, offset + held
+
+
+def _first_mark(stream: BinaryIO, kinds: Kinds, at: int, look: int = sys.maxsize) -> tuple[int, int]:
+    """Returns where the first mark that ends at or after a place begins and ends, or the end of the file, or of the
+    `look` bytes after the place, twice."""
+    offset = max(0, at - len(kinds.mark_bytes))
+    stream.seek(offset)
+    return next(marks(Limited(stream, at + look - offset), kinds, offset))
+
+
+# ----------------------------------------------------------------------------------------------------
+# The split of a document, from a hash of it
+
+
+_HASHES = 2**64
+_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
+
+
+def hash_split(document: bytes, splits: Sequence[float]) -> int:
+    """Returns the split of a document. It depends only on the content: it is the same in any corpus, in any order.
+
+    The hash is a CRC-32, which costs almost nothing, times the golden ratio: similar documents have similar checksums,
+    and the product spreads them.
+    """
+    return _split_of_hash(zlib.crc32(document) * _GOLDEN % _HASHES, splits)
+
+
+def hash_split_of_range(stream: BinaryIO, start: int, end: int, splits: Sequence[float]) -> int:
+    """Returns the split of a document in a file, which may be larger than memory."""
+    stream.seek(start)
+    part = Limited(stream, end - start)
+    block = memoryview(bytearray(PIECE_BYTES))
+    checksum = 0
+    while got := part.readinto(block):
+        checksum = zlib.crc32(block[:got], checksum)
+    return _split_of_hash(checksum * _GOLDEN % _HASHES, splits)
+
+
+def _split_of_hash(number: int, splits: Sequence[float]) -> int:
+    place = _place(number, splits)
+    return place if place < len(splits) else 0
+
+
+def _place(number: int, splits: Sequence[float]) -> int:
+    """Returns the split of a hash, or len(splits) if rounding leaves it after the last one."""
+    place = number / _HASHES * sum(splits)
+    for split, share in enumerate(splits):
+        place -= share
+        if place < 0:
+            return split
+    return len(splits)
+
+
+def last_hashes(splits: Sequence[float]) -> list[int]:
+    """Returns the last hash of every split, for code that does not repeat the rounding above: a document belongs to the
+    first split whose last hash is not below its own, or if there is none, to split 0. Hash 0 has place 0, and places
+    never decrease."""
+    found = []
+    for split in range(len(splits)):
+        low, high = 0, _HASHES
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if _place(middle, splits) <= split else (low, middle)
+        found.append(low)
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------
+# The size of a corpus, for its progress
 
 
 _ESTIMATED = 1 << 24  # bytes of files. Less is read too soon to need an estimate
@@ -333,258 +634,3 @@ def _text_and_stored(file: InputFile, text_key: str) -> tuple[int, int]:
         for block in iter(partial(decompressed(file.path, file.packing, io.BytesIO(head)).read, 1 << 16), b""):
             text += len(block)
     return text, len(head)
-
-
-def _first_mark(stream: BinaryIO, kinds: Kinds, at: int, look: int = sys.maxsize) -> tuple[int, int]:
-    """Returns where the first mark that ends at or after a place begins and ends, or the end of the file, or of the
-    `look` bytes after the place, twice."""
-    offset = max(0, at - len(kinds.mark_bytes))
-    stream.seek(offset)
-    return next(marks(Limited(stream, at + look - offset), kinds, offset))
-
-
-def _length(file: InputFile, kinds: Kinds) -> int:
-    """Returns the number of rows of a file, or of bytes of its text. Reads a compressed file."""
-    if file.has_rows:
-        return open_rows(file, kinds.read.text_key).rows
-    if file.known_size is not None:
-        return file.known_size
-    with file.open() as stream:
-        return sum(map(len, iter(partial(stream.read, PIECE_BYTES), b"")))
-
-
-# ----------------------------------------------------------------------------------------------------
-# Pieces: a thread encodes or counts one at a time
-
-
-_WHOLE = ("auto", "special", "file")  # of ReadOptions.documents: a file without marks is one document
-
-
-class Piece(NamedTuple):
-    """A piece of a range."""
-
-    path: str  # this, `start` and `split` are as in Range
-    start: int
-    split: int | None
-    # Text or JSON lines, or the texts of rows, or of small files without marks, which are UTF-8.
-    data: memoryview | Texts
-    # Whether it holds complete documents that are not separated yet, otherwise it is a part of a text.
-    divided: bool
-    ends_document: bool  # whether a document ends where the piece ends
-    notes: RecordNotes  # notes the records of the piece: rows are noted already, JSON lines when the piece is divided
-    kind: str  # the kind of the file (see Kinds)
-    is_utf8: bool  # whether the caller says so
-
-    @property
-    def size(self) -> int:
-        """The number of bytes of the data."""
-        return len(self.data) if isinstance(self.data, memoryview) else self.data.size
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the data is text, not records."""
-        return self.kind not in RECORDS
-
-    def doubt(self, look: Callable[[memoryview, str, int, bool], str | None] = doubt_of) -> str | None:
-        """Returns the warning about a text that is not UTF-8, from `look`, or None. Raises FormatError if it is in
-        another encoding, and the caller does not say that it is UTF-8."""
-        if self.kind in RECORDS or not isinstance(self.data, memoryview):
-            return None
-        return look(self.data, self.path, self.start, self.is_utf8)
-
-    @property
-    def text(self) -> memoryview:
-        """The data of a piece of one text."""
-        assert isinstance(self.data, memoryview)
-        return self.data
-
-    def texts(self, text_key: str) -> list[bytes]:
-        """Returns the texts: those of records, which it notes, or of small files, or one. `text_key` is the key of the
-        text in JSON lines."""
-        if not isinstance(self.data, memoryview):
-            return list(self.data)
-        if self.is_text:
-            return [utf8(self.data)]
-        return [utf8(record[text_key]) for record, _ in records(self.data, text_key, self.notes)]
-
-
-def text_piece(data: memoryview) -> Piece:
-    """Returns a piece of a text that is in memory."""
-    return Piece("", 0, 0, data, False, False, RecordNotes("", 0, False), "file", False)
-
-
-def record_pieces(blocks: Iterable[bytes], read: ReadOptions) -> Iterator[Piece]:
-    """Yields pieces of JSON lines that are in memory."""
-    start = 0
-    for block in blocks:
-        notes = RecordNotes(OBJECT, start, read.skips)
-        yield Piece(OBJECT, start, 0, memoryview(block), True, True, notes, "jsonl", True)
-        start += len(block)
-
-
-def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
-    """Yields the pieces of a task, in order. They depend only on the task."""
-    for file, ranges in groupby(task, attrgetter("file")):
-        if isinstance(file, SmallFiles):
-            yield from _small_pieces(file, next(ranges), kinds)
-        elif file.has_rows:
-            yield from _row_pieces(file, ranges, kinds)
-        else:
-            yield from chain.from_iterable(map(_byte_pieces, repeat(file), ranges, repeat(kinds), repeat(text_cut)))
-
-
-def _small_pieces(files: SmallFiles, planned: Range, kinds: Kinds) -> Iterator[Piece]:
-    """Yields the pieces of small files: most often one, with all of them."""
-    first, (data, offsets) = next(iter(files)), files.read()
-    if (kinds.kind(first) == "special" and kinds.find_mark(data, 0)) or not are_utf8(data, offsets):
-        for file, start, end in zip(files, offsets, offsets[1:]):
-            yield _piece(planned, file, kinds, 0, data[start:end], ends=True)
-    else:
-        texts = Texts([(data, memoryview(offsets))], paths=files.paths)
-        yield _piece(planned, first, kinds, 0, data)._replace(data=texts, divided=True, ends_document=True)
-
-
-def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
-    select = None if kinds.where is None else kinds.where.of_batch
-    rows, kind = open_rows(file, kinds.read.text_key, kinds.columns, select), kinds.kind(file)
-    if kinds.ids:
-        rows.check_ids(kinds.ids)
-    joined = list[Range]()
-    for each in ranges:  # row groups may be small
-        if joined and (joined[-1].end, joined[-1].split) == (each.start, each.split):
-            each = joined.pop()._replace(end=each.end)
-        joined.append(each)
-    for _, start, end, split, _ in joined:
-        for texts, notes in rows.texts(start, end, RecordNotes(file.path, start, kinds.read.skips)):
-            yield Piece(file.path, notes.start, split, texts, True, True, notes, kind, True)
-
-
-def _byte_pieces(file: InputFile, planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
-    offset, end = planned.start, file.known_size if planned.end is None else planned.end
-    size = None if end is None else end - offset
-    stream, file = file.open_in_form(offset, end)
-    with stream:
-        divided = planned.split is None or kinds.is_divided(file)
-        for data in stream_pieces(stream, kinds.document_cut(file) if divided else text_cut, size=size):
-            yield _piece(planned, file, kinds, offset, data)
-            offset += len(data)
-    if planned.ends_document and not divided:
-        yield _piece(planned, file, kinds, offset, memoryview(b""), ends=True)
-
-
-def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memoryview, ends: bool = False) -> Piece:
-    """Returns a piece. `ends` says whether a document ends with it although the piece is not divided."""
-    kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
-    text = data if kind == "jsonl" else without_mark(data, start)
-    notes = RecordNotes(file.path, start, kinds.read.skips)
-    is_utf8 = kinds.read.encoding is not None
-    return Piece(file.path, start, planned.split, text, divided, divided or ends, notes, kind, is_utf8)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Documents: C divides a piece, without a Python object for each document
-#
-# The bytes of a document decide its split, or the name of its cluster of near duplicates, if its record has a string
-# at CLUSTER (see pybpe.corpus). Python reads the few JSON lines that C leaves to a complete parser, and raises the
-# errors for lines that are not records.
-
-
-@contextmanager
-def lent_divider(kinds: Kinds, separator: bytes, splits: Sequence[float]) -> Iterator[_binding.Divider]:
-    """Yields an empty divider that no other thread uses. After the block its documents are no longer valid.
-
-    Args:
-        kinds: how documents are separated.
-        separator: the bytes written after every document.
-        splits: the shares of the splits. With one, documents are not hashed.
-    """
-    mark, key = kinds.mark, kinds.read.text_key
-    free = _free_dividers(separator, mark, key, splits, kinds.ids)
-    try:
-        divider = free.pop()
-    except IndexError:
-        marks = mark_matcher(mark) if mark is not None else None
-        divider = _binding.Divider(separator, marks, key, last_hashes(splits), kinds.ids)
-    divider.clear()
-    try:
-        yield divider
-    finally:
-        free.append(divider)
-
-
-@lru_cache(maxsize=8)
-def _free_dividers(*how: object) -> list[_binding.Divider]:
-    """Returns the dividers that no thread uses. `pop` and `append` are atomic."""
-    return []
-
-
-def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
-    """Adds the documents of a divided piece to a divider. Returns False if Python must read the piece instead."""
-    if not isinstance(piece.data, memoryview):
-        if divider.splits > 1 and piece.data.fields and CLUSTER in piece.data.fields[0]:
-            return False
-        for data, offsets in piece.data.parts:
-            divider.add(data, offsets)
-        return True
-    kind = piece.kind
-    if kind == "file":
-        divider.add(piece.data, array("Q", (0, len(piece.data))))
-    elif not divider.divide(kind, piece.data):
-        return False
-    if kind == "jsonl":
-        piece.notes.end = piece.notes.start + len(piece.data)
-    piece.notes.records, piece.notes.lines = divider.records()
-    return True
-
-
-Origins = tuple[Sequence[int], Sequence["str | None"]]
-"""Where documents came from: which records of their piece they are, from 0, and the ids of these if the kinds have a
-key of ids. Both are empty if nobody asks."""
-
-
-def origins_of(divider: _binding.Divider, piece: Piece, split: int, kinds: Kinds) -> Origins:
-    """Returns the origins of the documents of a split."""
-    if kinds.ids is None:
-        return (), ()
-    numbers = divider.origins(split)
-    rows, data = numbers[::3], piece.data
-    if not kinds.ids:
-        return rows, ()
-    if isinstance(data, memoryview):
-        values = (bytes(data[begin:end]) for begin, end in zip(numbers[1::3], numbers[2::3]))
-        return rows, [spelled_id(value) for value in values]
-    return rows, [id_of(data.fields[row], kinds.ids) if data.fields else None for row in rows]
-
-
-def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes], Origins]]:
-    """Yields the documents of a divided piece by split, each split's in piece order, with their origins. This is slow.
-    It also reads what `add_documents` does not. Raises FormatError if a line is not a record."""
-    key, shares = kinds.read.text_key, shares_of(piece, splits)
-    with lent_divider(kinds, b"", shares) as divider:
-        if add_documents(divider, piece):
-            found = [divider.texts(place).list() for place in range(len(shares))]
-            origins: list[Any] = [origins_of(divider, piece, place, kinds) for place in range(len(shares))]
-        else:
-            found, wanted = [[] for _ in shares], kinds.ids is not None
-            origins = [(list[int](), list[str | None]()) for _ in shares]
-            triples: Iterable[tuple[int, bytes, Mapping[str, object]]]
-            if isinstance(piece.data, memoryview):
-                some = records(piece.data, key, piece.notes)
-                triples = ((piece.notes.records - 1, utf8(record[key]), record) for record, _ in some)
-            else:
-                triples = piece.data.records()
-            for row, document, record in triples:
-                if document:
-                    cluster = record.get(CLUSTER)
-                    place = hash_split(utf8(cluster) if isinstance(cluster, str) else document, shares)
-                    found[place].append(document)
-                    origins[place][0].extend([row] * wanted)
-                    origins[place][1].extend([id_of(record, kinds.ids)] if kinds.ids else ())
-    for place, documents in enumerate(found):
-        if documents:
-            yield place if piece.split is None else piece.split, documents, origins[place]
-
-
-def shares_of(piece: Piece, splits: Sequence[float]) -> Sequence[float]:
-    """Returns the shares that a divider divides a piece into: one if the split of the piece is known."""
-    return tuple(splits) if piece.split is None else (1.0,)

@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 from .._lazy import numpy
 from ..arguments import can_pass, param
 from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
+from .cuts import PIECE_BYTES
 from .documents import RecordNotes, field_path
 from .input_file import InputFile
-from .pieces import PIECE_BYTES
 
 Result = TypeVar("Result")
 

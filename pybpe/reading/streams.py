@@ -335,8 +335,8 @@ def file_sha256(path: str, size: int | None = None) -> str:
 #     bzip2   .bz2
 #     xz      .xz, .lzma
 #     zstd    .zst    needs Python 3.14 or the package backports.zstd
-#     epub    books: see epub.py
-#     zip     several files: see archives.py
+#     epub    books: see zips.py
+#     zip     several files: see zips.py
 #
 # The first bytes of a file show how it is compressed. If they do not, as for .lzma, the name of the file decides.
 

@@ -1,5 +1,5 @@
 """The options of a run, and C calls, which release the GIL, in threads. Work for other processes and machines is in
-remote.py.
+executors.py.
 
 `map_ordered` is the main function. It hands items to threads and returns results in the order of the items. Only a few
 items are in progress at once, so memory stays bounded however long the input is. Ctrl-C works at once: the main thread

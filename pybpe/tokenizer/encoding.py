@@ -24,7 +24,7 @@ from ..arguments import Text, instance, param, utf8
 from ..errors import ArgumentError
 from ..model import Model, matcher, refuse_dropout
 from ..normalize import normalize, prepared
-from ..reading.pieces import PIECE_BYTES, Cutting, text_pieces
+from ..reading.cuts import PIECE_BYTES, Cutting, text_pieces
 from ..support.parallel import map_ordered, run_interruptibly, worker_count
 
 AllowedSpecial = Literal["all"] | Collection[str]

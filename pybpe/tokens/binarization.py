@@ -20,7 +20,7 @@ from ..reading.files import Corpus, SmallFiles, Staged, stage
 from ..reading.input_file import InputFile
 from ..reading.inputs import Inputs, ReadOptions
 from ..reading.objects import given_inputs
-from ..reading.splits import SplitOptions, are_far
+from ..reading.planning import SplitOptions, are_far
 from ..reading.streams import without_ending
 from ..support.output_files import FOLDER, give_name, only_writer, output_file, unfinished_folder
 from ..support.parallel import RunOptions

@@ -24,7 +24,7 @@ from ..arguments import instance
 from ..errors import ArgumentError, FormatError
 from ..reading.charset import Doubts
 from ..reading.inputs import Inputs, path_list
-from ..reading.splits import SPLIT_NAMES
+from ..reading.planning import SPLIT_NAMES
 from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer

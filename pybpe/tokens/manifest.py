@@ -26,11 +26,10 @@ from ..formats import VERSION_KEY, check_version_of
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Corpus, SmallFiles, Staged
 from ..reading.input_file import InputFile
-from ..reading.splits import SPLIT_NAMES
+from ..reading.planning import SPLIT_NAMES
 from ..reading.streams import file_sha256, read_file, sample_of
 from ..support import platform
-from ..support.output_files import FOLDER, make_folder, only_writer, remove_file, remove_work
-from ..support.replacing import differences
+from ..support.output_files import FOLDER, differences, make_folder, only_writer, remove_file, remove_work
 from ..support.task_results import TASKS, hashed, size_of
 from ..tokenizer import Tokenizer
 

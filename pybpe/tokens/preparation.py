@@ -19,13 +19,12 @@ from ..reading.documents import Kinds, check_mark
 from ..reading.files import stage
 from ..reading.inputs import Inputs, ReadOptions
 from ..reading.objects import given_inputs
-from ..reading.planning import Plan
-from ..reading.splits import SplitOptions
+from ..reading.planning import Plan, SplitOptions
 from ..support.parallel import RunOptions
 from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
-from ..training.train_options import TrainOptions
+from ..training.plan import TrainOptions, TrainPlan
 from .binarization import DatasetOptions, described, known_of, name_of, write_dataset
 from .formats import Layout, OutputOptions
 from .manifest import TOKENIZER_NAMES, Manifest, call_of, made_before, writing_to
@@ -106,8 +105,8 @@ def prepare_dataset(
 ) -> tuple[Tokenizer, Manifest]:
     """Does the work of `prepare`. If the folder has its result, returns that."""
     given = given_inputs(inputs)
-    planned = TrainInput(counts={}, read=options.read).plan(training)  # refuses now what merging would refuse
-    counting = planned.count
+    planned = TrainPlan.of(training, options.read)  # refuses now what merging would refuse
+    counting = planned.count_settings
     mark = end_of_text_of(counting.specials, training.end_of_text)
     options.output.for_vocabulary(training.vocab_size, mark)  # refuses now, not after training
     kinds = Kinds(options.read, mark)

@@ -30,8 +30,8 @@ from ..arguments import is_url, param
 from ..errors import ArgumentError, FileError, FormatError, file_errors, note
 from ..reading.documents import RecordNotes, record_line
 from ..reading.input_file import InputFile
+from ..reading.planning import SPLIT_NAMES
 from ..reading.rows import open_rows, pyarrow_parquet
-from ..reading.splits import SPLIT_NAMES
 from ..support.output_files import give_name
 from ..support.task_results import results_in
 from .formats import FORMATS, Layout

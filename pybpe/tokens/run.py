@@ -45,11 +45,11 @@ from ..errors import (
     file_errors,
     note,
 )
+from ..reading import planning
 from ..reading.charset import Doubts
 from ..reading.documents import SkippedRecords, check_list, headers_if_done, results_when_done
 from ..reading.files import Corpus
 from ..reading.input_file import check_has_text
-from ..reading.splits import SPLIT_NAMES
 from ..support.output_files import give_name, make_folder, remove_entry, remove_work, write_all
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
@@ -60,7 +60,7 @@ from .provenance import Origins, documents_of, write_provenance
 from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length
 
 if TYPE_CHECKING:
-    from ..reading.workers import Workers
+    from ..support.executors import Workers
 
 LIST_NAME = "skipped.jsonl"
 _MOST_AT_ONCE = 4  # shards
@@ -142,10 +142,10 @@ class _Run:
         self._new = make_folder(os.path.join(hidden, f"{FINISHED}-{os.urandom(4).hex()}"))
         self._workers: Workers | None = None
         if options.executor is not None and job.encoder is not None:
-            from ..reading.workers import Workers
+            from ..support.executors import Workers
 
-            size = job.files.size if job.files is not None else 0
-            self._workers = Workers(hidden, job.encoder.results, size, options)
+            count = job.files.size // planning.TASK_BYTES if job.files is not None else 0
+            self._workers = Workers(hidden, job.encoder.results, count, options)
         self._streams = [Stream(layout.marks) for _ in range(job.splits)]
 
     # ------------------------------------------------------------------------------------------------
@@ -166,7 +166,8 @@ class _Run:
         ours = {order.path for order in left}
         done, shown = self._encoded(left, doubts, bar), ours
         if self._workers is not None:
-            done, shown = self._workers.done(left), set()
+            anchored = (order._replace(task=planning.anchored(order.task)) for order in left)
+            done, shown = self._workers.done(anchored), set()
         for path, _, header in results_when_done(orders, left, done, doubts, self._skipped):
             if path not in shown:
                 bar.add(header["size"], earlier=path not in ours)
@@ -229,7 +230,7 @@ class _Run:
                 blocks = partial(starts_of, layout, split, self._paths)
                 others.append(form.index(blocks, layout.output.dtype, some[0], folder))
             if layout.output.document_offsets:
-                others.append(form.offsets.format(name=layout.name, split=SPLIT_NAMES[split]))
+                others.append(form.offsets.format(name=layout.name, split=planning.SPLIT_NAMES[split]))
                 documents, tokens = (sum(getattr(shard, of) for shard in some) for of in ("documents", "tokens"))
                 path = os.path.join(folder, others[-1])
                 write_offsets(path, starts_of(layout, split, self._paths), documents, tokens)
@@ -358,7 +359,7 @@ def make_shards(
     Raises:
         ShardTooSmallError, LimitError: as sizes_of.
     """
-    names, total = SPLIT_NAMES[: len(streams)], sum(stream.tokens for stream in streams)
+    names, total = planning.SPLIT_NAMES[: len(streams)], sum(stream.tokens for stream in streams)
     sizes = [sizes_of(layout, name, stream.tokens, total) for name, stream in zip(names, streams)]
     records: Records = {name: [] for name in names}
     waiting: list[tuple[str, ShardRecord]] = []
@@ -382,7 +383,7 @@ def shard_orders(
 ) -> Iterator[tuple[ShardRecord, ShardOrder]]:
     """Cuts the tokens of a split into shards of these sizes, for files in a folder. Yields a shard when it is full."""
     output, stream = layout.output, Stream(layout.marks)
-    width, name, mark = ID_BYTES[output.dtype], SPLIT_NAMES[split], layout.tok.eot_token or 0
+    width, name, mark = ID_BYTES[output.dtype], planning.SPLIT_NAMES[split], layout.tok.eot_token or 0
     header_of = output.form.header
     assert header_of is not None
     parts, room, number = list[tuple[Section, int, int] | bytes](), sizes[0], 0

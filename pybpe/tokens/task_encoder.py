@@ -31,23 +31,13 @@ from ..arguments import Text
 from ..errors import FormatError
 from ..model import END_OF_TEXT, PLAIN
 from ..reading.charset import Doubts
+from ..reading.cuts import PIECE_BYTES
 from ..reading.documents import RECORDS, Kinds, RecordNotes, overlaps
 from ..reading.files import SmallFiles
 from ..reading.input_file import InputFile
-from ..reading.pieces import PIECE_BYTES
-from ..reading.planning import (
-    Origins,
-    Piece,
-    Task,
-    add_documents,
-    divide,
-    lent_divider,
-    origins_of,
-    pieces_of,
-    shares_of,
-)
+from ..reading.pieces import Origins, Piece, add_documents, divide, lent_divider, origins_of, pieces_of, shares_of
+from ..reading.planning import SPLIT_NAMES, Task
 from ..reading.rows import Texts
-from ..reading.splits import SPLIT_NAMES
 from ..support.parallel import map_ordered
 from ..support.task_results import Order, Result, Section, packed
 from ..tokenizer import Tokenizer

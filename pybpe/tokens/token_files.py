@@ -35,7 +35,7 @@ from ..reading.files import input_files
 from ..reading.inputs import path_list
 from ..reading.streams import UnchangedStream, open_unchanged, read_file
 from ..support import platform
-from ..support.call_paths import check_once
+from ..support.output_files import check_once
 from ..tokenizer import Tokenizer
 from .manifest import Manifest, check_finished, check_size, check_tokenizer, manifest_name
 

@@ -19,7 +19,7 @@ from ..arguments import is_url, number_of, param, shown
 from ..errors import ArgumentError, FormatError
 from ..reading.inputs import STDIN
 from ..reading.streams import file_sha256
-from ..support.call_paths import file_id
+from ..support.output_files import file_id
 from ..support.parallel import end_if_unwanted
 from ..tokenizer import Tokenizer
 from .formats import FLAT

@@ -16,7 +16,7 @@ from .. import _binding
 from .._lazy import Array, numpy
 from ..arguments import number_of
 from ..errors import ArgumentError, Error, FormatError
-from ..reading.splits import SPLIT_NAMES
+from ..reading.planning import SPLIT_NAMES
 from ..reading.streams import file_sha256
 from ..tokenizer import Tokenizer
 from .binarization import described

@@ -41,18 +41,18 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from .. import _binding
-from .._lazy import tempfile
+from .._lazy import numpy, tempfile
 from ..arguments import Text, instance, number_of, shown, utf8, whole_number
 from ..errors import ArgumentError, FormatError, file_error, file_errors
 from ..formats import check_version
 from ..model import Matching, check_specials, matcher, special_ids_of
 from ..normalize import check_normalizer, prepared
 from ..pattern import Pattern, PatternLike
+from ..reading.cuts import Cutting
 from ..reading.inputs import ReadOptions
-from ..reading.pieces import Cutting
 from ..reading.streams import open_unchanged
-from ..support.call_paths import check_once, check_paths
-from ..support.output_files import remove_file
+from ..support.output_files import check_once, check_paths, remove_file
+from ..support.parallel import end_if_unwanted
 
 
 @dataclass(frozen=True)
@@ -233,15 +233,6 @@ def header_of(settings: CountSettings) -> dict[str, object]:
     }
 
 
-def settings_of_header(header: Mapping[str, Any], path: _binding.PathLike) -> CountSettings:
-    """Returns the settings of the count in a .counts file."""
-    try:
-        pattern, specials = Pattern(header["pattern"]), tuple(check_specials(header["special_tokens"]))
-        return CountSettings(pattern, specials, header["normalizer"], tables=str(header.get("tables", "")))
-    except (ArgumentError, KeyError, TypeError) as error:
-        raise FormatError(f"{_binding.path_bytes(path).decode()}: the header is invalid: {error}", 16) from None
-
-
 def settings_of_files(paths: Sequence[_binding.PathLike]) -> CountSettings:
     """Returns the settings of .counts files. Raises ArgumentError if there are no files, or two are one file, or they
     cannot be added."""
@@ -249,7 +240,12 @@ def settings_of_files(paths: Sequence[_binding.PathLike]) -> CountSettings:
     check_once(map(_binding.path_text, paths))
     for path in paths:
         with Reader(path) as reader:
-            settings = settings_of_header(reader.header, path)
+            header = reader.header
+        try:
+            pattern, specials = Pattern(header["pattern"]), tuple(check_specials(header["special_tokens"]))
+            settings = CountSettings(pattern, specials, header["normalizer"], tables=str(header.get("tables", "")))
+        except (ArgumentError, KeyError, TypeError) as error:
+            raise FormatError(f"{_binding.path_bytes(path).decode()}: the header is invalid: {error}", 16) from None
         if first is None:
             first = settings
         check_addable(settings, first, f"{_binding.path_text(path)}: ")
@@ -277,38 +273,20 @@ BLOCK_WORDS = 1 << 16
 
 def write_blocks(path: _binding.PathLike, header: Mapping[str, object], blocks: Iterable[_binding.WordBlock]) -> int:
     """Writes a file, atomically, and returns the number of its words. They must be sorted, in blocks of BLOCK_WORDS."""
-    words = 0
+    words, text = 0, json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
     with _binding.Output(path) as output:
-        for part, count in parts(header, blocks):
-            output.write(part)
-            words += count
+
+        def write(data: bytes) -> None:
+            output.write(data + struct.pack("<I", zlib.crc32(data)))
+
+        write(MAGIC + struct.pack("<II", VERSION, len(text)) + text)
+        for block in blocks:
+            end_if_unwanted()
+            numbers = numpy.asarray(block.lengths, "<u4").tobytes() + numpy.asarray(block.counts, "<u8").tobytes()
+            write(struct.pack("<I", len(block.lengths)) + numbers + block.blob)
+            words += len(block.counts)
+        write(struct.pack("<IQ", 0, words))
     return words
-
-
-def parts(header: Mapping[str, object], blocks: Iterable[_binding.WordBlock]) -> Iterator[tuple[bytes, int]]:
-    """Yields the bytes of a file, in parts, with the numbers of their words."""
-    text = json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
-    yield _checked(MAGIC + struct.pack("<II", VERSION, len(text)) + text), 0
-    total = 0
-    for block in blocks:
-        total += len(block.counts)
-        yield _checked(_block(block)), len(block.counts)
-    yield _checked(struct.pack("<IQ", 0, total)), 0
-
-
-def _checked(data: bytes) -> bytes:
-    return data + struct.pack("<I", zlib.crc32(data))
-
-
-def _block(block: _binding.WordBlock) -> bytes:
-    return b"".join([struct.pack("<I", len(block.lengths)), _little(block.lengths), _little(block.counts), block.blob])
-
-
-def _little(numbers: array[int]) -> bytes:
-    if sys.byteorder == "big":  # pragma: no cover (other machines)
-        numbers = numbers[:]
-        numbers.byteswap()
-    return numbers.tobytes()
 
 
 class Reader:

@@ -21,18 +21,16 @@ from llmc_compat.checkpoint import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import corpus, viz  # noqa: E402
 from pybpe.corpus import cleaning  # noqa: E402
-from pybpe.reading import (
-    planning,  # noqa: E402
-    workers,  # noqa: E402
-)
-from pybpe.reading.sample import Sample  # noqa: E402
+from pybpe.reading import planning  # noqa: E402
+from pybpe.reading.pieces import Sample  # noqa: E402
+from pybpe.support import executors  # noqa: E402
 from pybpe.support.parallel import RunOptions  # noqa: E402
 from pybpe.tokens.mix import mixing, shuffling  # noqa: E402
 from pybpe.training import counting  # noqa: E402
 from pybpe.training.counting import count_to_file  # noqa: E402
 
 counting.LEAST_TASK, counting._TASKS_OF_GROUP = 3000, 1  # keeps counts often
-workers._PATIENCE_SECONDS = 0.0
+executors._PATIENCE_SECONDS = 0.0
 planning.TASK_BYTES = 6000
 mixing.LEAST_MEMORY = 1
 cleaning.DEFAULT_MEMORY = 1  # as many passes as possible

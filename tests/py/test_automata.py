@@ -16,8 +16,8 @@ from pybpe import _binding
 from pybpe import pattern as pattern_module
 from pybpe.errors import PybpeWarning, UnsupportedError
 from pybpe.pattern import NAMES, Pattern, automata
-from pybpe.reading.pieces import cutter, data_pieces
-from pybpe.training import superwords
+from pybpe.reading.cuts import cutter, data_pieces
+from pybpe.training import plan
 
 PAIRS = int(os.environ.get("PYBPE_AUTOMATA_PAIRS", "2000"))
 SEED = int(os.environ.get("PYBPE_AUTOMATA_SEED", "15"))
@@ -220,7 +220,7 @@ def test_safe_cuts_of_random_patterns() -> None:
 
 
 def test_superwords_have_cuts_at_numbers() -> None:
-    for regex, expected in ((superwords._CHUNKS, [7, 10, 11]), (superwords._CHUNKS_OF_DIGITS, [4, 5, 6, 7, 10, 11])):
+    for regex, expected in ((plan._CHUNKS, [7, 10, 11]), (plan._CHUNKS_OF_DIGITS, [4, 5, 6, 7, 10, 11])):
         splitter = Pattern(regex).pretok
         assert splitter is not None and splitter.has_cuts
         data = b"in 1984, a1 b"

@@ -21,8 +21,9 @@ from texts import english
 
 import pybpe
 from pybpe.cli import main
-from pybpe.reading import planning, splits
-from pybpe.reading.pieces import stream_pieces
+from pybpe.reading import pieces as pieces_module
+from pybpe.reading import planning
+from pybpe.reading.cuts import stream_pieces
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.verification import verify
 
@@ -90,9 +91,9 @@ def test_documents_are_found_whatever_the_blocks(
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path, out = Path(folder) / "in.txt", Path(folder) / "out"
         path.write_bytes("".join(piece for piece in pieces if kind == "special" or piece != EOT).encode())
-        patch.setattr(splits, "PIECE_BYTES", block)
+        patch.setattr(planning, "PIECE_BYTES", block)
         patch.setattr(planning, "TASK_BYTES", task)
-        for module in (planning, splits):
+        for module in (planning, pieces_module):
             patch.setattr(module, "stream_pieces", partial(stream_pieces, piece_bytes=block))
         expected = [(document, False) for document in documents_of(path, kind)]
         if expected:

@@ -14,8 +14,8 @@ from texts import english
 
 import pybpe
 from pybpe.errors import FileChangedError
+from pybpe.reading import cuts, planning
 from pybpe.reading import pieces as pieces_module
-from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.inputs import ReadOptions
 
@@ -71,7 +71,7 @@ def test_a_call_whose_input_changes_is_an_error(
     name: str, change: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After no piece of the input or some of them have been read."""
-    path, read = tmp_path / name, pieces_module.stream_pieces
+    path, read = tmp_path / name, cuts.stream_pieces
     monkeypatch.setattr(planning, "TASK_BYTES", 30_000)
     for pieces in (0, 2):
 
@@ -81,7 +81,7 @@ def test_a_call_whose_input_changes_is_an_error(
                     change(path)
                 yield piece
 
-        monkeypatch.setattr(planning, "stream_pieces", pieces_of)
+        monkeypatch.setattr(pieces_module, "stream_pieces", pieces_of)
         calls = CALLS[name == "plain.txt" :]  # to clean a text without marks is to read it at once
         for call in CALLS[2:] if change is replace else calls:  # the others read the open file, which is the old one
             path.write_text(TEXTS[name])

@@ -22,7 +22,7 @@ import pybpe
 from pybpe.analysis import comparison, measures
 from pybpe.cli import main
 from pybpe.errors import PybpeWarning
-from pybpe.reading import charset, pieces, planning
+from pybpe.reading import charset, cuts, pieces
 
 NFKC = ("ﬁ", "①", "e\u0301", "\ufb2a", "ｱ", "㍿")  # what normalizers change
 
@@ -153,7 +153,7 @@ def check(found: pybpe.Comparison, name: str, tok: pybpe.Tokenizer, on: str, tex
 def test_files_in_pieces_of_any_size(
     tokenizers: dict[str, pybpe.Tokenizer], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
+    monkeypatch.setattr(pieces, "stream_pieces", partial(cuts.stream_pieces, piece_bytes=block))
     monkeypatch.setattr(charset, "_ENOUGH", 1 << 30)  # all of so small a piece may be damaged
     texts = write_texts(tmp_path)
     with pytest.warns(PybpeWarning):
@@ -167,7 +167,7 @@ def test_files_in_pieces_of_any_size(
 
 
 def test_texts_in_memory_are_separate(tokenizers: dict[str, pybpe.Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "data_pieces", partial(pieces.data_pieces, piece_bytes=100))
+    monkeypatch.setattr(comparison, "data_pieces", partial(cuts.data_pieces, piece_bytes=100))
     texts: list[Any] = ["one", "two", english()[:5000], b"three", "", "four\n", "\n", f"x{EOT}y", ["in", "lists"]]
     found = pybpe.compare(tokenizers, {"all texts": iter(texts)})
     flat = [t if isinstance(t, bytes) else t.encode() for t in [*texts[:-1], "in", "lists"]]

@@ -570,7 +570,7 @@ def test_after_a_worker_died_the_same_call_resumes(web: Path, caplog: pytest.Log
 def test_workers_that_do_not_see_the_folder_send_their_results(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = cleaned(web, "one.jsonl", workers=1)
     assert cleaned(web, "seen.jsonl", executor=ThreadPoolExecutor(2)) == expected
-    monkeypatch.setattr("pybpe.reading.workers.is_shared", lambda *_: False)
+    monkeypatch.setattr("pybpe.support.executors.is_shared", lambda *_: False)
     assert cleaned(web, "sent.jsonl", executor=ThreadPoolExecutor(2)) == expected
 
 

@@ -27,7 +27,7 @@ from pybpe.corpus import cleaning, duplicates, running
 from pybpe.corpus.duplicates import PERMUTATIONS, Banding, jaccard, repeated, signatures
 from pybpe.corpus.filters import characters
 from pybpe.reading.files import Corpus
-from pybpe.reading.splits import hash_split
+from pybpe.reading.planning import hash_split
 from pybpe.support.parallel import RunOptions, memory_left
 
 PIECES = st.sampled_from(

@@ -10,7 +10,7 @@ from texts import chinese, english, mixed, random_bytes
 import pybpe
 from pybpe import _binding
 from pybpe.pattern import NAMES, Pattern
-from pybpe.training import counting
+from pybpe.training import word_counter
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
 TEXTS = {
@@ -52,7 +52,7 @@ def test_large_tables_are_gathered(workers: int, pattern: str, tmp_path: Path, m
     path = tmp_path / "text.txt"
     path.write_text(text * 4, encoding="utf-8")  # several pieces
     whole = pybpe.count_words(iter([text * 4]), pattern=pattern, workers=1)
-    monkeypatch.setattr(counting, "_LARGE_TABLE", 50)
+    monkeypatch.setattr(word_counter, "_LARGE_TABLE", 50)
     assert pybpe.count_words(path, pattern=pattern, workers=workers) == whole
     assert pybpe.count_words(iter([text * 4]), pattern=pattern, workers=workers) == whole
 

@@ -26,14 +26,14 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe import _binding
-from pybpe.reading import planning, sample
+from pybpe.reading import pieces
+from pybpe.reading.cuts import stream_pieces
 from pybpe.reading.inputs import ReadOptions
-from pybpe.reading.pieces import stream_pieces
-from pybpe.reading.sample import Sample
+from pybpe.reading.pieces import Piece, Sample
 from pybpe.support.output_files import FOLDER
 from pybpe.support.parallel import RunOptions
 from pybpe.support.platform import machine_memory
-from pybpe.training import counting
+from pybpe.training import counting, word_counter
 from pybpe.training import counts as counts_file
 
 SPECIALS = ["<|endoftext|>"]
@@ -57,30 +57,30 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces, ranges and groups are small."""
-    monkeypatch.setattr(planning, "stream_pieces", partial(stream_pieces, piece_bytes=3000))
-    monkeypatch.setattr("pybpe.reading.pieces._CUT_WINDOW", 300)
-    monkeypatch.setattr(sample, "_RANGE_BYTES", 5000)
+    monkeypatch.setattr(pieces, "stream_pieces", partial(stream_pieces, piece_bytes=3000))
+    monkeypatch.setattr("pybpe.reading.cuts._CUT_WINDOW", 300)
+    monkeypatch.setattr(pieces, "_RANGE_BYTES", 5000)
     monkeypatch.setattr(counting, "LEAST_TASK", 7000)
     monkeypatch.setattr(counting, "_TASKS_OF_GROUP", 1)
     monkeypatch.setattr(counting, "_PIECES_OF_GROUP", 1)
-    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
-    monkeypatch.setattr(counting.MergingMemory, "need", lambda *_: 0)
+    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(word_counter.MergingMemory, "need", lambda *_: 0)
 
 
 def interrupted(run: Callable[[], Any], step: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
     """Repeats a run, each time interrupted after the words of `step` groups are kept, until it succeeds. Returns its
     result, and the number of interruptions."""
-    write = counting.WordCounter.write
+    write = word_counter.WordCounter.write
     left = 0
 
-    def last_write(counter: counting.WordCounter, path: str, header: dict[str, object]) -> int:
+    def last_write(counter: word_counter.WordCounter, path: str, header: dict[str, object]) -> int:
         nonlocal left
         left -= 1
         if left < 0:
             raise InterruptedError
         return write(counter, path, header)
 
-    monkeypatch.setattr(counting.WordCounter, "write", last_write)
+    monkeypatch.setattr(word_counter.WordCounter, "write", last_write)
     for tries in itertools.count():
         left = step
         try:
@@ -145,7 +145,7 @@ def test_only_groups_whose_files_changed_are_counted_again(
     (tmp_path / "g.txt").write_text(chinese()[:3000])
     count_piece, seen = counting.count_piece, set[str]()
 
-    def noted(counter: Any, doubts: Any, piece: planning.Piece) -> counting.Counted:
+    def noted(counter: Any, doubts: Any, piece: Piece) -> counting.Tally:
         seen.add(os.path.basename(piece.path))
         return count_piece(counter, doubts, piece)
 
@@ -251,7 +251,7 @@ def test_temporary_files_are_removed(few_words: None, tmp_path: Path, monkeypatc
 
 
 def test_counting_to_a_file_in_little_memory(few_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
     draw = random.Random(3)
     for i in range(8):
         words = draw.choices([f"w{n}" for n in range(3000)], k=4000)
@@ -355,7 +355,7 @@ def test_workers_give_the_same_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)  # with the limit, each task is a run on the disk
+    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)  # with the limit, each task is a run on the disk
     (tmp_path / "out").mkdir()
     with kind(3) as executor:
         words, expected = count_by(executor, corpus, tmp_path / "out" / "x.counts", limit)
@@ -423,9 +423,9 @@ def test_words_that_do_not_fit_are_refused_with_a_sample_that_fits(
 ) -> None:
     (tmp_path / "t.txt").write_text(chinese()[:30_000], encoding="utf-8")
     limit = 300_000
-    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
     if not spilled:
-        monkeypatch.setattr(counting.WordCounter, "_is_full", lambda *_: False)
+        monkeypatch.setattr(word_counter.WordCounter, "_is_full", lambda *_: False)
     with pytest.raises(pybpe.errors.LimitError, match=r"memory_limit allows \(0.3 MB") as refused:
         pybpe.train(tmp_path / "t.txt", vocab_size=300, memory_limit=limit)
     found = re.search(r"max_bytes=(\d+)", str(refused.value))
@@ -439,7 +439,7 @@ def test_words_that_do_not_fit_are_refused_with_a_sample_that_fits(
 def test_what_merging_takes_is_said_if_it_is_much(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(counting, "_LARGE", 100_000)
+    monkeypatch.setattr(word_counter, "_LARGE", 100_000)
     caplog.set_level(logging.INFO, "pybpe")
     for most, told in ((100, []), (30_000, ["30000 distinct words"])):
         pybpe.train(iter(["".join(f" n{i}" for i in range(most))]), vocab_size=300, pattern=r" n\d+", workers=1)

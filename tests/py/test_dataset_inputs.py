@@ -24,8 +24,8 @@ import pybpe
 from pybpe import _binding, cli
 from pybpe.errors import PybpeWarning
 from pybpe.loading import DocumentRows
-from pybpe.reading import files, pieces, planning
-from pybpe.reading.splits import hash_split
+from pybpe.reading import cuts, files, pieces
+from pybpe.reading.planning import hash_split
 from pybpe.tokens.task_encoder import Segment, TaskEncoder
 
 
@@ -98,12 +98,12 @@ def test_documents_stay_whole_and_in_order(tok: pybpe.Tokenizer, tmp_path: Path,
 def test_long_documents_are_not_held_as_a_whole(
     tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch, kind: str, eot: str
 ) -> None:
-    monkeypatch.setattr(planning, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=5000))
+    monkeypatch.setattr(pieces, "stream_pieces", partial(cuts.stream_pieces, piece_bytes=5000))
     monkeypatch.setattr(pieces, "_CUT_WINDOW", 500)
     held = []
     segments = TaskEncoder.segments
 
-    def spy(self: TaskEncoder, block: planning.Piece) -> list[Segment]:
+    def spy(self: TaskEncoder, block: pieces.Piece) -> list[Segment]:
         held.append(len(block.data))
         return segments(self, block)
 

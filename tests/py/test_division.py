@@ -11,7 +11,7 @@ import pytest
 from pybpe import _binding
 from pybpe.arguments import utf8
 from pybpe.corpus.reading import json_line
-from pybpe.reading import documents, splits
+from pybpe.reading import documents, planning
 from pybpe.reading.documents import RecordNotes
 
 SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
@@ -41,7 +41,7 @@ def expected(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[byt
     found: list[list[bytes]] = [[] for _ in shares]
     for document, cluster in read(kind, data):
         if document:
-            found[splits.hash_split(cluster, shares) if len(shares) > 1 else 0].append(document)
+            found[planning.hash_split(cluster, shares) if len(shares) > 1 else 0].append(document)
     return found
 
 
@@ -49,7 +49,7 @@ def divided(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[byte
     """Divides in C. Returns None if C leaves the piece to Python."""
     separator = b"\xff|\xff"  # does not occur in the texts
     marks = documents.mark_matcher(MARK)
-    divider = _binding.Divider(separator, marks, "text", splits.last_hashes(shares))
+    divider = _binding.Divider(separator, marks, "text", planning.last_hashes(shares))
     if not divider.divide(kind, data):
         return None
     joined = [divider.joined(split) for split in range(len(shares))]
@@ -152,9 +152,9 @@ def test_damaged_records_are_never_accepted_otherwise() -> None:
 
 @pytest.mark.parametrize("shares", [*SHARES, (3.0, 0.0, 0.0), (1e-9, 1.0), (0.9, 0.05, 0.05)])
 def test_the_last_hashes_are_those_of_the_splits(shares: tuple[float, ...]) -> None:
-    last = splits.last_hashes(shares)
+    last = planning.last_hashes(shares)
     rng = random.Random(3)
     numbers = [n for limit in last for n in range(limit - 3, limit + 4) if 0 <= n < 2**64]
     for number in [*numbers, 0, 2**64 - 1, *(rng.getrandbits(64) for _ in range(2000))]:
         first = next((split for split, limit in enumerate(last) if number <= limit), 0)
-        assert first == splits._split_of_hash(number, shares)
+        assert first == planning._split_of_hash(number, shares)

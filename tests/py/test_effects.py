@@ -21,7 +21,7 @@ from pybpe.cli import _parser, main
 from pybpe.corpus.filters import VARIED
 from pybpe.errors import Error
 from pybpe.reading.inputs import ReadOptions
-from pybpe.reading.splits import SplitOptions
+from pybpe.reading.planning import SplitOptions
 from pybpe.support.parallel import RunOptions
 from pybpe.tokens.formats import ArrayOptions, OutputOptions
 from pybpe.tokens.joining import join

@@ -130,7 +130,7 @@ def test_a_book_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_chapter_that_unpacks_to_far_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pybpe.reading.epub._MOST_BYTES", 1000)
+    monkeypatch.setattr("pybpe.reading.zips._MOST_BYTES", 1000)
     (tmp_path / "a.epub").write_bytes(epub(b" " * 100_000))
     with pytest.raises(FormatError, match="two.xhtml has more than 64 MiB"):
         pybpe.count_words(tmp_path / "a.epub")

@@ -18,7 +18,8 @@ from texts import english
 
 import pybpe
 from pybpe.errors import ShardTooSmallError
-from pybpe.reading import planning, workers
+from pybpe.reading import planning
+from pybpe.support import executors
 from pybpe.support.executors import SharedFolder
 from pybpe.tokens import task_encoder
 from pybpe.tokens.verification import verify
@@ -30,7 +31,7 @@ HIDDEN = ".pybpe-unfinished"
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Documents in a text, in JSON lines, and one that is longer than a task."""
     monkeypatch.setattr(planning, "TASK_BYTES", 7000)
-    monkeypatch.setattr(workers, "tasks_per_message", lambda *_: 2)
+    monkeypatch.setattr(executors, "tasks_per_message", lambda *_: 2)
     folder = tmp_path / "corpus"
     folder.mkdir()
     (folder / "a.txt").write_bytes(EOT.join(documents(100)).encode())
@@ -127,7 +128,7 @@ def test_encode_files(corpus: Path, tmp_path: Path, threads: Executor) -> None:
 def test_empty_bundles_and_sources(tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many small files, some empty, and a stream whose name is not that of the file on disk."""
     monkeypatch.setattr(planning, "TASK_BYTES", 9000)
-    monkeypatch.setattr(workers, "tasks_per_message", lambda *_: 1)
+    monkeypatch.setattr(executors, "tasks_per_message", lambda *_: 1)
     (tmp_path / "corpus").mkdir()
     for number, text in enumerate(documents(30)):
         (tmp_path / "corpus" / f"{number:02d}.txt").write_text(text if number % 3 else "")
@@ -156,8 +157,8 @@ def _in_a_folder_of_its_own() -> None:
 
 def _writing_elsewhere() -> None:
     """Makes a worker's files invisible to this process, as when it sees a copy of the folder."""
-    write = workers.write_results
-    workers.write_results = lambda path, parts: write(f"{path}-elsewhere", parts)
+    write = executors.write_results
+    executors.write_results = lambda path, parts: write(f"{path}-elsewhere", parts)
 
 
 def test_a_folder_that_is_not_shared(corpus: Path, tmp_path: Path) -> None:
@@ -179,7 +180,7 @@ def test_a_worker_that_does_not_see_the_folder_of_the_others(
 
 
 def test_a_copy_of_the_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(executors, "_PATIENCE_SECONDS", 0.0)
     with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=_writing_elsewhere) as executor:
         with pytest.raises(
             pybpe.errors.WorkerError, match="a worker wrote [0-9]+ bytes, but this machine does not see them"
@@ -193,7 +194,7 @@ def test_a_changed_work_is_refused(tmp_path: Path) -> None:
     shared = SharedFolder.begin(str(tmp_path))
     (tmp_path / "work").write_bytes(pickle.dumps("another"))
     with pytest.raises(pybpe.errors.WorkerError, match="has been changed"):
-        workers._written(shared, "0" * 64, [])
+        executors._written(shared, "0" * 64, [])
 
 
 def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
@@ -202,7 +203,7 @@ def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
     pybpe.binarize(tok, corpus, tmp_path / "one")
     with ProcessPoolExecutor(2, mp_context=get_context("fork")) as executor:
         victim = executor.submit(os.getpid).result()
-        seen, done = workers._await, []
+        seen, done = executors._await, []
 
         def check(path: str, size: int) -> None:
             seen(path, size)
@@ -212,7 +213,7 @@ def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
                 while not executor._broken:  # until the pool notices, another worker could do all other tasks
                     time.sleep(0.01)
 
-        workers._await = check
+        executors._await = check
         try:
             with pytest.raises(
                 pybpe.errors.WorkerError,
@@ -220,7 +221,7 @@ def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
             ):
                 pybpe.binarize(tok, corpus, out, executor=executor, workers=1)
         finally:
-            workers._await = seen
+            executors._await = seen
     assert len(list((out / HIDDEN / "tasks").glob("*/*"))) >= 5
     with ProcessPoolExecutor(2, mp_context=get_context("fork")) as executor:
         pybpe.binarize(tok, corpus, out, executor=executor, workers=2)

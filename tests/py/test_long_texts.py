@@ -18,8 +18,8 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe.arguments import utf8
-from pybpe.reading import pieces as pieces_module
-from pybpe.reading.pieces import PIECE_BYTES, text_pieces
+from pybpe.reading import cuts as cuts_module
+from pybpe.reading.cuts import PIECE_BYTES, text_pieces
 from pybpe.tokenizer import decoding
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
@@ -168,7 +168,7 @@ def test_batches_of_every_kind_of_text(long_text: str, threads: int | None) -> N
 def test_pieces_of_a_str_are_those_of_its_bytes(text: str, part: int, block: int) -> None:
     """Each piece begins at a cut, none is lost, and the halves of surrogate pairs stay together."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces_module, "_PART_CHARACTERS", part)
+        patch.setattr(cuts_module, "_PART_CHARACTERS", part)
         pieces = [bytes(piece) for piece in text_pieces(text, GPT2._encoder.cut, block)]
     assert b"".join(pieces) == utf8(text)
     assert [i for piece in pieces for i in GPT2.encode(piece)] == GPT2.encode(text)

@@ -17,7 +17,7 @@ import pybpe
 from pybpe import _binding, normalize
 from pybpe.pattern import Pattern
 from pybpe.reading import planning
-from pybpe.reading.pieces import cutter
+from pybpe.reading.cuts import cutter
 from pybpe.training import counting
 
 COMPOSED = "Caf\u00e9 au lait, d\u00e9j\u00e0 vu \u00fcber ﬁne ｆｕｌｌ <|endoftext|> na\u00efve "

@@ -14,7 +14,7 @@ from texts import english
 import pybpe
 from pybpe.errors import Error, PybpeWarning, ShardTooSmallError
 from pybpe.model import CONTROL_TOKENS
-from pybpe.reading.splits import hash_split
+from pybpe.reading.planning import hash_split
 from pybpe.tokens import binarization, preparation
 
 

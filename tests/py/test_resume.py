@@ -21,8 +21,8 @@ from texts import english
 
 import pybpe
 from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
-from pybpe.reading import planning, workers
-from pybpe.support import task_results
+from pybpe.reading.pieces import Piece
+from pybpe.support import executors, task_results
 from pybpe.support.output_files import FOLDER, write_all
 from pybpe.tokens import run, task_encoder
 from pybpe.tokens.mix import mixing, shuffling
@@ -230,7 +230,7 @@ def test_a_mended_file_is_done_again_and_the_files_before_it_are_kept(
     by_executor: bool,
 ) -> None:
     given = {"format": format, "split_by": split_by, "executor": ThreadPoolExecutor(1) if by_executor else None, **ONE}
-    monkeypatch.setattr(workers, "tasks_per_message", lambda *_: 1)
+    monkeypatch.setattr(executors, "tasks_per_message", lambda *_: 1)
     seen: list[Any] = []
     pieces = task_encoder.pieces_of
     monkeypatch.setattr(task_encoder, "pieces_of", lambda task, *rest: seen.append(task) or pieces(task, *rest))
@@ -282,7 +282,7 @@ def test_of_a_file_that_grew_only_the_last_task_and_the_new_ones_are_done_again(
     seen: list[int] = []
     segments = task_encoder.TaskEncoder.segments
 
-    def noted(self: task_encoder.TaskEncoder, piece: planning.Piece) -> list[Segment]:
+    def noted(self: task_encoder.TaskEncoder, piece: Piece) -> list[Segment]:
         if piece.size:
             seen.append(piece.start)
         return segments(self, piece)

@@ -27,11 +27,12 @@ from pybpe.cli import main
 from pybpe.pattern import Pattern
 from pybpe.reading.files import Corpus
 from pybpe.reading.input_file import InputFile
-from pybpe.reading.planning import pieces_of
-from pybpe.training import counting
+from pybpe.reading.pieces import pieces_of
 from pybpe.training import counts as counts_file
-from pybpe.training.counting import WordCounter, corpus_plan
+from pybpe.training import word_counter
+from pybpe.training.counting import corpus_plan
 from pybpe.training.counts import CountSettings
+from pybpe.training.word_counter import WordCounter
 
 TEXT = english()[:60_000] + chinese()[:5000] + mixed()[:5000]
 RECORDS = [TEXT[i : i + 700] for i in range(0, len(TEXT), 700)]
@@ -281,9 +282,9 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("tempfile.tempdir", None)
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
     spilled = []
-    spill = counting.WordCounter._spill
-    monkeypatch.setattr(counting.WordCounter, "_spill", lambda *args: spilled.append(1) or spill(*args))
-    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
+    spill = word_counter.WordCounter._spill
+    monkeypatch.setattr(word_counter.WordCounter, "_spill", lambda *args: spilled.append(1) or spill(*args))
+    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
     monkeypatch.setattr(counts_file, "OPEN_FILES", 2)
     copies = corpus.with_name("copies")
     copies.mkdir()
@@ -298,7 +299,7 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
         pybpe.count_words([corpus, corpus / "missing"], memory_limit=1000)
     assert os.listdir(tmp_path) == []
     with monkeypatch.context() as patch:
-        patch.setattr(counting, "LEAST_MEMORY", 1 << 24)
+        patch.setattr(word_counter, "LEAST_MEMORY", 1 << 24)
         with pytest.raises(pybpe.errors.ArgumentError, match="memory_limit"):
             pybpe.count_words(corpus, memory_limit=1000)
 

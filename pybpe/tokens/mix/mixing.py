@@ -12,7 +12,7 @@ from typing import Any
 from ... import _binding
 from ...arguments import instance, number_of, whole_number
 from ...errors import FormatError, file_errors
-from ...reading.splits import SPLIT_NAMES
+from ...reading.planning import SPLIT_NAMES
 from ...support.parallel import RunOptions, memory_left, process_memory
 from ...support.task_results import hashed
 from ...tokenizer import Tokenizer

@@ -25,7 +25,7 @@ from ... import _binding
 from ..._lazy import Array, numpy
 from ...errors import FileError, FormatError, file_errors
 from ...reading.charset import Doubts
-from ...reading.splits import SPLIT_NAMES
+from ...reading.planning import SPLIT_NAMES
 from ...reading.streams import open_input
 from ...support import platform
 from ...support.output_files import make_folder, remove_folder

@@ -22,14 +22,13 @@ from texts import english  # noqa: E402
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.errors import WorkerError, note  # noqa: E402
-from pybpe.reading import workers  # noqa: E402
 from pybpe.support import executors  # noqa: E402
 
 
 @pytest.fixture
 def corpus(small_tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Texts of several kinds, many of them near duplicates, in many tasks."""
-    monkeypatch.setattr(workers, "tasks_per_message", lambda *_: 2)
+    monkeypatch.setattr(executors, "tasks_per_message", lambda *_: 2)
     folder = tmp_path / "corpus"
     folder.mkdir()
     texts = documents(200)
@@ -46,7 +45,7 @@ def binarize(corpus: Path, out: Path, executor: Executor | None = None) -> None:
 
 def binarize_through_messages(corpus: Path, out: Path, executor: Executor | None = None) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "is_shared", lambda *_: False)
+        patch.setattr(executors, "is_shared", lambda *_: False)
         binarize(corpus, out, executor)
 
 

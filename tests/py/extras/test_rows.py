@@ -34,7 +34,7 @@ from pybpe.reading import planning  # noqa: E402
 from pybpe.reading import rows as row_reading  # noqa: E402
 from pybpe.reading.files import corpus_files  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
-from pybpe.reading.splits import hash_split  # noqa: E402
+from pybpe.reading.planning import hash_split  # noqa: E402
 from pybpe.support.progress import About, Progress  # noqa: E402
 from pybpe.tokens.verification import verify  # noqa: E402
 
