@@ -168,7 +168,7 @@ def test_reading_takes_no_more_memory(command: str, form: str, files: dict[str, 
 
 @pytest.mark.slow
 def test_mix_stays_below_the_memory_limit(folder: Path) -> None:
-    (folder / "mix.txt").write_text("".join(f"{number} {' '.join(WORDS)}\n" for number in range(1500)))
+    (folder / "mix.txt").write_text("".join(f"{number} {' '.join(WORDS * 5)}\n" for number in range(1500)))
     peak_megabytes("binarize", "-t", folder / "tok.json", folder / "mix.txt", "-o", folder / "mix", *QUIET)
     (folder / "mix.toml").write_text(f"[sources.a]\ndata = '{folder / 'mix'}'\nepochs = 40\n")
     given = ["-t", folder / "tok.json", "-o", folder / "mixed", "--memory-limit", "120M", "--quiet"]
