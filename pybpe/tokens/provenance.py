@@ -51,14 +51,16 @@ def provenance_name(file: str) -> str:
     return ("_" if file.endswith(".parquet") else "") + re.sub(r"(\.input_ids)?\.\w+$", ENDING, file)
 
 
-def table_of(files: Sequence[str], rows: Array, ids: Sequence[str | None] | None) -> Any:
-    """Returns the table of some documents. `ids` is None if there are none in the output."""
+def table_of(names: Sequence[str], files: Array, rows: Array, ids: Sequence[str | None] | None) -> Any:
+    """Returns the table of some documents. `files` are their places in `names`. `ids` is None if there are none in the
+    output."""
     import pyarrow
 
-    names = [os.fsencode(file).decode("utf-8", "backslashreplace") for file in files]
-    columns = {"file": pyarrow.array(names, pyarrow.string()), "row": pyarrow.array(rows, pyarrow.int64())}
+    shown = [os.fsencode(name).decode("utf-8", "backslashreplace") for name in names]
+    columns = {"file": pyarrow.array(shown, pyarrow.string()).take(pyarrow.array(files, pyarrow.int64()))}
+    columns["row"] = pyarrow.array(rows, pyarrow.int64())
     if ids is not None:
-        columns["id"] = pyarrow.array(ids or [None] * len(names), pyarrow.string())
+        columns["id"] = pyarrow.array(ids or [None] * len(rows), pyarrow.string())
     return pyarrow.table(columns)
 
 
@@ -89,8 +91,10 @@ def documents_of(
         ends = numpy.cumsum(numpy.array(counts, dtype=numpy.int64))
         places = numpy.searchsorted(ends, rows, side="right")
         moved = numpy.array(firsts, dtype=numpy.int64) - ends + counts
-        some = [files[place] for place in places.tolist()]
-        yield starts, table_of(some, rows + moved[places], ids[stream.goes_on :] if layout.output.id_key else None)
+        yield (
+            starts,
+            table_of(files, places, rows + moved[places], ids[stream.goes_on :] if layout.output.id_key else None),
+        )
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -188,8 +192,9 @@ class Origins(NamedTuple):
     def at(self, positions: Array) -> Any:
         """Returns the table of the documents that have the tokens at these positions."""
         places = numpy.searchsorted(self.starts, positions, side="right") - 1
-        found = [self.names[number] for number in self.files[places].tolist()]
-        return table_of(found, self.rows[places], None if self.ids is None else self._ids(*self.ids, places))
+        names, numbers = numpy.unique(self.files[places], return_inverse=True)
+        found = [self.names[number] for number in names.tolist()]
+        return table_of(found, numbers, self.rows[places], None if self.ids is None else self._ids(*self.ids, places))
 
     def _ids(self, data: Array, ends: Array, places: Array) -> list[str | None]:
         begins = numpy.where(places > 0, ends[places - 1], 0).tolist()

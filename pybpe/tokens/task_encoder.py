@@ -406,7 +406,8 @@ class _Split:
                 raise FormatError(f"{told}: the tokenizer has no tokens for some, so their origins are uncertain")
             if keys := segment.origins[1]:
                 self._keys += [*[None] * (len(self._rows) - len(self._keys)), *keys[goes_on:]]  # texts have no ids
-            self._rows.extend(records + row for row in rows[goes_on:])
+            some = array("Q", rows[goes_on:])
+            self._rows.frombytes(_binding.shift_starts(some, records).cast("B") if records else some.tobytes())
         if len(starts) == 1:  # as of each small file: a call to C would take longer
             self._starts.append(self.tokens + starts[0])
         elif starts:
