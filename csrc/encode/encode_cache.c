@@ -142,18 +142,18 @@ void pybpe_cache_free(pybpe_cache *c) {
 
 /* Returns log2 of the number of sets that the table should have for n more bytes of text. */
 static unsigned sets_wanted(const pybpe_cache *c, size_t n) {
-    const size_t bytes_per_set = 32; /* of text. Natural text has fewer new words than that at any length */
     const size_t usual = (size_t)1 << CACHE_LOG2_SETS_USUAL;
-    const size_t small = (size_t)1 << 15; /* 2 MiB */
+    const size_t few = (size_t)1 << 16;
     if (c->sets >= usual) { /* twice the memory must be worth it */
         return c->crowded > c->sets / 4 ? CACHE_LOG2_SETS_MAX : CACHE_LOG2_SETS_USUAL;
     }
-    size_t want = n / bytes_per_set;
+    /* The first megabyte of natural text has a new word in about 60 bytes. The first 10 MB have one in about 150. */
+    size_t want = n / 32 < few ? n / 32 : few;
+    want = want > n / 96 ? want : n / 96;
     /* With one word for every two sets, one group of four slots in 270 lacks room. Without room, a word is merged each
-       time that it occurs. New memory is slow, above all huge pages, so the first table that has them only doubles:
-       4 MiB are enough for 3 MB of English. */
+       time that it occurs. New memory is slow, so a table from 2 MiB on only doubles. */
     if (c->added > c->sets / 2) {
-        const size_t more = c->sets * (c->sets == small ? 2 : 4);
+        const size_t more = c->sets * (c->sets < few / 2 ? 4 : 2);
         want = want > more ? want : more;
     }
     unsigned log2_sets = CACHE_LOG2_SETS_MIN;

@@ -155,7 +155,9 @@ static void test_growing_to_the_usual_size(const pybpe_encoder *e) {
     c->added = c->sets;
     cache_fit(c, 1);
     CHECK_EQ(c->sets, 64 * least);
-    cache_fit(c, 32 * 256 * least); /* half of the usual size */
+    cache_fit(c, 32 * 256 * least); /* half of the usual size, but long texts have fewer words per byte */
+    CHECK_EQ(c->sets, 128 * least);
+    cache_fit(c, 96 * 256 * least);
     CHECK_EQ(c->sets, 256 * least);
     c->added = c->sets;
     cache_fit(c, 1);
@@ -279,7 +281,7 @@ static void test_growing(const pybpe_encoder *e) {
         cache_fit(c, 32 * sets + 32);
         CHECK_EQ(c->sets, 2 * sets);
     }
-    for (size_t sets = 1 << 13, factor = 4; sets < 1 << 18; sets *= factor, factor = sets == 1 << 15 ? 2 : 4) {
+    for (size_t sets = 1 << 13, factor = 4; sets < 1 << 18; sets *= factor, factor = sets < 1 << 15 ? 4 : 2) {
         c->added = sets / 2;
         cache_fit(c, 0);
         CHECK_EQ(c->sets, sets);
