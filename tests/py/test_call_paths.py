@@ -19,7 +19,7 @@ from pybpe.support.output_files import check_paths
 NO_PATHS = set(
     "--eot --name --splits --pattern --normalizer --special-token --end-of-text --encoding --text-key --dask"
     " --dtype --format --where --documents --split-by --packing --pad --on-error --special-ids --tie-break --parity-per"
-    " --languages --max-score --depth"
+    " --languages --max-score --depth --id-key"
     " --separator".split()
 )
 
