@@ -61,7 +61,8 @@ def add_inspect(command: Command) -> None:
 
     With --where, you see which document has a token of a token file that `pybpe
     binarize --provenance` wrote: the input, the number of the record in it, its id,
-    its text in the token file, and the record itself if the input is still there.
+    its text in the token file, and the record itself if the input is still there
+    and its text has not changed.
     TOK is then the tokenizer of the files, unless it is in their folder.
 
     With --audit, you see what may be wrong with a tokenizer: tokens that no text
@@ -131,11 +132,17 @@ def _where(args: argparse.Namespace, shard: str, token: str) -> None:
     tok = load(name)
     check_tokenizer(shard, manifest.tokenizer.get("fingerprint"), tok)
     mark = marked(tok, manifest).eot_token
-    text = tok.decode([i for i in ids if i != mark])
-    settings = manifest.settings
-    record = record_at(row["file"], row["row"], str(settings.get("text_key", "text")))
-    facts = {**row, "text": text, "record": record}
-    lines = [f"{key:>11}  {value}" for key, value in facts.items() if value is not None]
+    document = tok.decode_bytes([i for i in ids if i != mark])
+    facts: dict[str, Any] = {**row, "text": document.decode("utf-8", "replace")}
+    settings, encoding = manifest.settings, args.encoding or manifest.encodings.get(row["file"])
+    key, form = (str(settings.get(*each)) for each in (("text_key", args.text_key), ("documents", "auto")))
+    found = record_at(row["file"], row["row"], key, encoding, form)
+    # The token file may have only a part of the document, and its text is normalized.
+    changed = found is not None and document not in tok.decode_bytes(tok.encode_ordinary(found[0]))
+    facts |= {"record": None if found is None or changed else found[1], "changed": changed}
+    lines = [f"{name:>11}  {value}" for name, value in facts.items() if value is not None and name != "changed"]
+    told = f"the input has changed, or {key!r} was not the key of its text: the record is not the document's"
+    lines += [f"{'record':>11}  ({told})"] * changed
     report(args, facts, "\n".join(lines))
 
 

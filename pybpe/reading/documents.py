@@ -347,12 +347,14 @@ class RecordNotes:
         end: the byte or row where the piece ends.
         lines: the number of line ends in it.
         records: the number of records, bad ones included.
+        has_ids: whether a record of JSON lines has an id, or None if ids are not wanted.
         bad: the bad records.
     """
 
     def __init__(self, path: str, start: int, skips: bool) -> None:
         self.path, self.start, self.skips = path, start, skips
         self.end = self.lines = self.records = 0
+        self.has_ids: bool | None = None
         self.bad = list[BadRecord]()
 
     def bad_line(self, offset: int, line: int, reason: str, remedy: str = "") -> None:
@@ -370,14 +372,16 @@ class RecordNotes:
 
     def plain(self) -> tuple[Any, ...]:
         """Returns this as values that JSON can hold; RecordNotes.of(...) restores it."""
-        return self.path, self.start, self.skips, self.end, self.lines, self.records, [list(bad) for bad in self.bad]
+        counts = self.end, self.lines, self.records, self.has_ids
+        return self.path, self.start, self.skips, *counts, [list(bad) for bad in self.bad]
 
     @classmethod
     def of(cls, plain: Any) -> RecordNotes:
         """Returns what `plain` was made from."""
-        path, start, skips, end, lines, records, bad = plain
+        path, start, skips, *counts, bad = plain
         notes = cls(path, start, skips)
-        notes.end, notes.lines, notes.records, notes.bad = end, lines, records, [BadRecord(*one) for one in bad]
+        notes.end, notes.lines, notes.records, notes.has_ids = counts
+        notes.bad = [BadRecord(*one) for one in bad]
         return notes
 
 
@@ -417,15 +421,18 @@ class SkippedRecords:
         write: takes the lines of the list: JSON objects with the file, the line (from 1) and the byte where it
             begins, or the row (from 0), and the reason.
         names: the names of files that have other names on disk.
+        id_key: the key of the ids of records, if they are wanted. A record of JSON lines must have one.
     """
 
     def __init__(
         self,
         write: Callable[[bytes], object] = lambda data: None,
         names: Mapping[str, str] | None = None,
+        id_key: str | None = None,
     ) -> None:
-        self._write, self._names = write, names or {}
+        self._write, self._names, self._id_key = write, names or {}, id_key
         self._records = self._skipped = 0
+        self._without_ids: int | None = 0  # records of JSON lines, None if one has an id
         # The last piece: its file, where it ends, and the number of line ends before that place, None if unknown.
         self._path, self._end = "", 0
         self._lines: int | None = 0
@@ -451,6 +458,10 @@ class SkippedRecords:
             self._first = self._first or lines.partition(b"\n")[0]
         self._records += notes.records
         self._skipped += len(notes.bad)
+        if notes.has_ids or self._without_ids is None:
+            self._without_ids = None
+        elif notes.has_ids is not None:
+            self._without_ids += notes.records
         self._path, self._end = notes.path, notes.end
         self._lines = None if before is None else before + notes.lines
 
@@ -464,12 +475,18 @@ class SkippedRecords:
         return json_text({**place, "reason": bad.reason}).encode() + b"\n"
 
     def check(self, at_end: bool = False) -> None:
-        """Raises ArgumentError if more than half of many records are bad; at the end of a run, of any number."""
+        """Raises ArgumentError if more than half of many records are bad, or many are without ids; at the end of a run,
+        of any number."""
         if 2 * self._skipped > self._records and (at_end or self._records >= LEAST_RECORDS):
             raise ArgumentError(
                 f"{self._skipped} of the first {self._records} records are not valid{self._example()}."
                 f" {param(on_error='skip')} skips them only if they are at most half of all: check the key of the text,"
                 f" {param('text_key')}"
+            )
+        if self._without_ids and (at_end or self._without_ids >= LEAST_RECORDS):
+            raise ArgumentError(
+                f"{self._names.get(self._path, self._path)}: none of the first {self._without_ids} JSON lines has the"
+                f" key {self._id_key!r}: pass the key of an id in {param('id_key')}"
             )
 
     def finish(self, listed: str | None) -> dict[str, Any]:

@@ -19,7 +19,17 @@ from .. import _binding
 from ..arguments import option, param, refuse_unused, utf8, whole_number
 from .charset import are_utf8, doubt_of
 from .cuts import Cut, stream_pieces, without_mark
-from .documents import CLUSTER, RECORDS, Kinds, RecordNotes, id_of, mark_matcher, records, spelled_id
+from .documents import (
+    CLUSTER,
+    RECORDS,
+    Kinds,
+    RecordNotes,
+    field_path,
+    id_of,
+    mark_matcher,
+    records,
+    spelled_id,
+)
 from .files import SmallFiles
 from .input_file import InputFile
 from .inputs import ReadOptions
@@ -219,7 +229,8 @@ def origins_of(divider: _binding.Divider, piece: Piece, split: int, kinds: Kinds
     if not kinds.ids:
         return rows, ()
     if isinstance(data, memoryview):
-        values = (bytes(data[begin:end]) for begin, end in zip(numbers[1::3], numbers[2::3]))
+        values = [bytes(data[begin:end]) for begin, end in zip(numbers[1::3], numbers[2::3])]
+        piece.notes.has_ids = bool(piece.notes.has_ids) or any(values)
         return rows, [spelled_id(value) for value in values]
     return rows, [id_of(data.fields[row], kinds.ids) if data.fields else None for row in rows]
 
@@ -247,7 +258,10 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
                     place = hash_split(utf8(cluster) if isinstance(cluster, str) else document, shares)
                     found[place].append(document)
                     origins[place][0].extend([row] * wanted)
-                    origins[place][1].extend([id_of(record, kinds.ids)] if kinds.ids else ())
+                    if kinds.ids:
+                        origins[place][1].append(id_of(record, kinds.ids))
+                        has_id = field_path(record, kinds.ids) is not None
+                        piece.notes.has_ids = bool(piece.notes.has_ids) or has_id
     for place, documents in enumerate(found):
         if documents:
             yield place if piece.split is None else piece.split, documents, origins[place]

@@ -11,11 +11,11 @@ from typing import Any
 
 from .. import _binding
 from .._lazy import futures
-from ..arguments import instance, param, without_secrets
+from ..arguments import instance, param, refuse_unused, without_secrets
 from ..errors import ArgumentError, warn
 from ..model import refuse_dropout
 from ..reading import planning
-from ..reading.documents import Kinds, check_mark
+from ..reading.documents import RECORDS, Kinds, check_mark
 from ..reading.files import Corpus, SmallFiles, Staged, stage
 from ..reading.input_file import InputFile
 from ..reading.inputs import Inputs, ReadOptions
@@ -289,6 +289,8 @@ def write_dataset(
     tok, splits = layout.tok, options.split.splits
     kinds = Kinds(options.read, tok.model.eot, ids=options.output.ids)
     check_mark(kinds, tok.special_tokens, tok.model.matching, staged.files)
+    if kinds.ids and not any(kinds.kind(file) in RECORDS for file in staged.files):
+        refuse_unused("id_key", kinds.ids, "only records have ids, and the inputs are plain text")
     plan = planning.Plan(staged.files, kinds, options.split, tok._encoder.cutting)
     encoder = TaskEncoder(tok, kinds, splits, layout.marks)
     read = (options.read.documents, options.read.text_key, options.read.encoding, kinds.ids)

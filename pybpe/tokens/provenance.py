@@ -28,7 +28,7 @@ from typing import IO, Any, NamedTuple, cast
 from .._lazy import Array, numpy
 from ..arguments import is_url, param
 from ..errors import ArgumentError, FileError, FormatError, file_errors, note
-from ..reading.documents import RecordNotes, record_line
+from ..reading.documents import RecordNotes, record_line, records
 from ..reading.input_file import InputFile
 from ..reading.planning import SPLIT_NAMES
 from ..reading.rows import open_rows, pyarrow_parquet
@@ -214,7 +214,7 @@ def kept_provenance(parts: Sequence[TokenFolder]) -> dict[str, Any]:
     return {"provenance": True, **({"id_key": keys[0]} if keys else {})}
 
 
-def origins_of(parts: Sequence[TokenFolder], folder: str, split: str) -> Origins:
+def token_origins(parts: Sequence[TokenFolder], folder: str, split: str) -> Origins:
     """Returns where the tokens of a split of folders with provenance came from. The files are in `folder`.
 
     Raises:
@@ -297,22 +297,29 @@ def _tokens_of(path: str, manifest: Manifest, first: int, count: int) -> list[in
     return found
 
 
-def record_at(name: str, row: int, text_key: str, encoding: str | None = None) -> str | None:
-    """Returns a JSON line, or a row as JSON, of an input as it is now. None if the file is not there, has no such
-    record, or has no records."""
+def record_at(
+    name: str, row: int, text_key: str, encoding: str | None, documents: str = "auto"
+) -> tuple[str, str] | None:
+    """Returns the text of a record of an input as it is now, and the record: a JSON line, or a row as JSON. They are
+    empty if there is no such record now. None if the input is not there, or has no records. `documents` is as in
+    ReadOptions."""
     with suppress(FileError, FormatError, OSError):
         file = _input_named(name, encoding)
-        if file is None or file.form == "text":
+        if file is None or (file := file.in_form(documents)).form == "text":
             return None
         if file.has_rows:
             for texts, notes in open_rows(file, text_key, None).texts(row, row + 1, RecordNotes(name, row, True)):
                 fields = texts.fields[0] if texts.fields else {}
                 text = b"".join(texts).decode("utf-8", "replace")
-                return record_line(name, {**fields, text_key: text}).decode().rstrip("\n") if notes.end > row else None
+                if notes.end > row:
+                    return text, record_line(name, {**fields, text_key: text}).decode().rstrip("\n")
+            return "", ""
         with file.open() as stream:
-            lines = (line for line in io.BufferedReader(cast(io.RawIOBase, stream)) if line.strip())
-            line = next(islice(lines, row, None), None)
-            return None if line is None else line.decode("utf-8", "replace").strip()
+            buffered = io.BufferedReader(cast(io.RawIOBase, stream))  # which closes the stream when it is gone
+            line = next(islice((line for line in buffered if line.strip()), row, None), b"")
+            for record, _ in records(memoryview(line), text_key, RecordNotes(name, 0, True)):
+                return record[text_key], line.decode("utf-8", "replace").strip()
+            return "", ""
     return None
 
 

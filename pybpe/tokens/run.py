@@ -156,7 +156,8 @@ class _Run:
         its name with `stack`."""
         job, list_path = self._job, os.path.join(self._new, LIST_NAME)
         write = stack.enter_context(_binding.Output(list_path)).write if self._skips else lambda data: None
-        self._skipped, doubts = SkippedRecords(write, self._layout.source_names), Doubts()
+        names, id_key = self._layout.source_names, self._layout.output.id_key
+        self._skipped, doubts = SkippedRecords(write, names, id_key), Doubts()
         orders = [
             Order(task, task_path(self.folder, name), hashlib.blake2b(stamp, digest_size=16).hexdigest())
             for task, name, stamp in job.tasks

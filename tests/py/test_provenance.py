@@ -254,3 +254,53 @@ def test_inspect_shows_the_record_of_a_token(tmp_path: Path, capsys: pytest.Capt
     for token in (-1, shard.tokens):
         with pytest.raises(pybpe.errors.ArgumentError, match="has no token"):
             document_at(str(out / shard.file), token)
+
+
+def test_a_key_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tok, given = small_tokenizer(), {"provenance": True, "min_shard_tokens": 0, "splits": (1,)}
+    some = documents(60)
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": None, "text": text}) + "\n" for text in some))
+    (tmp_path / "b.jsonl").write_text("".join(json.dumps({"pybpe_cluster": 7, "text": text}) + "\n" for text in some))
+    (tmp_path / "c.txt").write_text(some[0])
+    parquet.write_table(pyarrow.table({"text": some, "url": some}), tmp_path / "d.parquet")
+    out, error = tmp_path / "out", pybpe.errors.ArgumentError
+    for inputs, told in (
+        ("b.jsonl", "b.jsonl: none of the first 60 JSON lines has the key 'id': pass the key of an id in id_key"),
+        ("c.txt", "id_key='id' has no effect: only records have ids"),
+    ):
+        with pytest.raises(error, match=told):
+            pybpe.binarize(tok, tmp_path / inputs, out, id_key="id", **given)
+        assert not list(out.glob("*"))
+    with pytest.raises(pybpe.errors.FormatError, match="no column 'id': set id_key to one of text, url"):
+        pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "d.parquet"], out, id_key="id", **given)
+    assert not list(out.glob("*")) and not list(out.glob(".pybpe/tasks/*/*"))  # before any work
+    pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], out, id_key="id", **given)  # a has it: null
+    monkeypatch.setattr("pybpe.reading.documents.LEAST_RECORDS", 20)
+    with pytest.raises(error, match="none of the first [1-5]. JSON lines has the key 'id'"):  # after the first task
+        pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "early", id_key="id", **given)
+
+
+def test_inspect_says_that_the_input_has_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tok = small_tokenizer()
+    tok.save(tmp_path / "tok.json")
+    lines = [json.dumps({"doc": {"text": f"caf\xe9 {text}"}}, ensure_ascii=False) + "\n" for text in documents(30)]
+    path, folder = tmp_path / "a.jsonl", tmp_path / "out"
+    path.write_bytes("".join(lines).encode("cp1252", "replace"))
+    (shard,) = pybpe.binarize(
+        tok, path, folder, provenance=True, splits=(1,), text_key="doc.text", encoding="cp1252", min_shard_tokens=0
+    ).shards["train"]
+    row = table_of(folder, shard.file)[20]
+    command = ["inspect", str(tmp_path / "tok.json"), "--where", str(folder / shard.file), str(row["first_token"])]
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert not found["changed"] and json.loads(found["record"])["doc"]["text"] == found["text"]
+    for changed in ([lines[0], *lines], lines[:20]):
+        path.write_bytes("".join(changed).encode("cp1252", "replace"))
+        assert main([*command, "--json"]) == 0
+        again = json.loads(capsys.readouterr().out)
+        assert again == {**found, "record": None, "changed": True}
+        assert main(command) == 0
+        assert "(the input has changed" in capsys.readouterr().out
+    path.unlink()
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {**found, "record": None}

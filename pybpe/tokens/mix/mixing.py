@@ -19,7 +19,7 @@ from ...tokenizer import Tokenizer
 from ..binarization import described
 from ..formats import Layout, OutputOptions
 from ..manifest import Manifest, call_of, made_before, passes, writing_to
-from ..provenance import kept_provenance, origins_of
+from ..provenance import kept_provenance, token_origins
 from ..run import Job, write_token_files
 from ..token_files import TokenStream
 from ..token_folders import TokenFolder, check_copies, check_documents_apart, with_mark_of
@@ -131,7 +131,7 @@ def _mixed(
     fingerprint = hashed([state_of(source) for source in sources], drawn, shuffle.buckets, settings, layout.name)
     tasks = [(task, repr(task).encode(), b"") for task in shuffle.tasks()]
     encode = partial(shuffle.encode, progress=run.progress)
-    origins = partial(origins_of, sources, hidden) if layout.output.provenance else None
+    origins = partial(token_origins, sources, hidden) if layout.output.provenance else None
     job = Job(fingerprint, splits, tasks, encode, origins=origins, doing=("shuffling", "token"))
     total = sum(each.tokens for some in drawn for each in some)
     return write_token_files(layout, job, run, total, replace(known, settings=settings))

@@ -38,7 +38,7 @@ from ..manifest import (
     record_file,
     writing_to,
 )
-from ..provenance import Origins, origins_of, placed_table, write_parts
+from ..provenance import Origins, placed_table, token_origins, write_parts
 from ..run import check_least
 from ..task_encoder import ID_BYTES, text_length
 from ..token_files import MarksFirst, TokenStream, with_marks_first
@@ -248,7 +248,7 @@ class _Packing(NamedTuple):
             rows = sum(group.rows for group in placed)
             total, per_shard = self._divide(split, rows)
             file.seek(0)
-            origins = origins_of([self.data], out, split) if is_known else None
+            origins = token_origins([self.data], out, split) if is_known else None
             parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, sums, origins, tables)
             for number, some in groupby(parts, key=itemgetter(0)):
                 base = os.path.join(out, f"{self.data.manifest.name or 'data'}_{split}_{number:06d}")
