@@ -96,12 +96,12 @@ def test_documents_are_found_whatever_the_blocks(
         for module in (planning, pieces_module):
             patch.setattr(module, "stream_pieces", partial(stream_pieces, piece_bytes=block))
         expected = [(document, False) for document in documents_of(path, kind)]
+        use: dict[str, Any] = {"keep_crlf": True, "min_shard_tokens": 0, "progress": False}
         if expected:
-            pybpe.binarize(tok, path, out, documents=kind, splits=(1,), min_shard_tokens=0, progress=False)
+            pybpe.binarize(tok, path, out, documents=kind, splits=(1,), **use)
             assert tokens_of(out, "train") == streams(tok, expected, lambda _: 0, 1, "prepend")[0]
         if len(expected) > first:
-            given: dict[str, Any] = {"val_documents": first, "min_shard_tokens": 0, "progress": False, "force": True}
-            pybpe.binarize(tok, path, out, documents=kind, **given)
+            pybpe.binarize(tok, path, out, documents=kind, val_documents=first, force=True, **use)
             for split, some in (("val", expected[:first]), ("train", expected[first:])):
                 assert tokens_of(out, split) == streams(tok, some, lambda _: 0, 1, "prepend")[0]
 

@@ -99,7 +99,7 @@ def test_long_documents_are_not_held_as_a_whole(
     tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch, kind: str, eot: str
 ) -> None:
     monkeypatch.setattr(pieces, "stream_pieces", partial(cuts.stream_pieces, piece_bytes=5000))
-    monkeypatch.setattr(pieces, "_CUT_WINDOW", 500)
+    monkeypatch.setattr(cuts, "_CUT_WINDOW", 500)
     held = []
     segments = TaskEncoder.segments
 
