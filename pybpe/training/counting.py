@@ -213,7 +213,7 @@ _TASKS_OF_GROUP = 16
 _PIECES_OF_GROUP = 1 << 10  # of a sample, of 1 MiB each
 
 
-class Tally(NamedTuple):
+class PieceTally(NamedTuple):
     """What is known of a piece, or of a worker's task, besides its words."""
 
     size: int  # the number of bytes
@@ -299,7 +299,7 @@ class _Counting:
 
     def _count(
         self, work: Iterable[tuple[WordCounter, Any]], bar: Progress, ordered: bool
-    ) -> Iterator[tuple[WordCounter, Tally]]:
+    ) -> Iterator[tuple[WordCounter, PieceTally]]:
         """Counts pieces or tasks, each with the counter that gets its words. Yields each counter when it has them, and
         the tally. The words of a worker's task need not wait for a longer task, unless `ordered`. Raises WorkerError:
         as in map_by_executor."""
@@ -313,8 +313,8 @@ class _Counting:
 
     def _by_thread(
         self, work: Iterable[tuple[WordCounter, Piece]], doubts: Doubts
-    ) -> Iterator[tuple[int, WordCounter, Tally]]:
-        def count(numbered: tuple[int, tuple[WordCounter, Piece]]) -> tuple[int, WordCounter, Tally]:
+    ) -> Iterator[tuple[int, WordCounter, PieceTally]]:
+        def count(numbered: tuple[int, tuple[WordCounter, Piece]]) -> tuple[int, WordCounter, PieceTally]:
             number, (counter, piece) = numbered
             return number, counter, count_piece(counter, doubts, piece)
 
@@ -322,7 +322,7 @@ class _Counting:
 
     def _by_worker(
         self, work: Iterable[tuple[WordCounter, Task]], ordered: bool
-    ) -> Iterator[tuple[int, WordCounter, Tally]]:
+    ) -> Iterator[tuple[int, WordCounter, PieceTally]]:
         from ..support.executors import map_by_executor
 
         counters = dict[int, WordCounter]()  # by the number of the task, since a worker has its own
@@ -362,19 +362,19 @@ def _settings_fingerprint(settings: CountSettings) -> str:
     return hashed(header_of(settings), read, rest)
 
 
-def count_piece(counter: WordCounter, doubts: Doubts, piece: Piece) -> Tally:
+def count_piece(counter: WordCounter, doubts: Doubts, piece: Piece) -> PieceTally:
     """Counts a piece with a counter."""
     doubt = piece.doubt(doubts.look) if piece.path else None
     counter.add(piece)
-    return Tally(piece.size, doubt, [piece.notes] if piece.notes.end else [])
+    return PieceTally(piece.size, doubt, [piece.notes] if piece.notes.end else [])
 
 
 def count_task(
     settings: CountSettings, kinds: Kinds, shares: Sequence[float], numbered: tuple[Task, int]
-) -> tuple[Tally, Counts]:
+) -> tuple[PieceTally, Counts]:
     """Counts a task in a worker."""
     counter, doubts = WordCounter(settings, kinds, shares, workers=1), Doubts()
     found = [count_piece(counter, doubts, piece) for piece in pieces_of(numbered[0], kinds, settings.cutting.cut)]
     doubt = next((each.doubt for each in found if each.doubt), None)
-    tally = Tally(sum(each.size for each in found), doubt, [notes for each in found for notes in each.notes])
+    tally = PieceTally(sum(each.size for each in found), doubt, [notes for each in found for notes in each.notes])
     return tally, Counts(counter.finish(), settings)

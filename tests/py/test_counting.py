@@ -145,7 +145,7 @@ def test_only_groups_whose_files_changed_are_counted_again(
     (tmp_path / "g.txt").write_text(chinese()[:3000])
     count_piece, seen = counting.count_piece, set[str]()
 
-    def noted(counter: Any, doubts: Any, piece: Piece) -> counting.Tally:
+    def noted(counter: Any, doubts: Any, piece: Piece) -> counting.PieceTally:
         seen.add(os.path.basename(piece.path))
         return count_piece(counter, doubts, piece)
 
