@@ -5,6 +5,7 @@ import gzip
 import json
 import logging
 import random
+import sys
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ from typing import Any
 import numpy
 import pytest
 from corpora import EOT, documents, small_tokenizer
+from killed import run_and_die
 
 import pybpe
 from pybpe.cli import main
+from pybpe.support.output_files import FOLDER
 from pybpe.tokens.formats import FORMATS
 from pybpe.tokens.provenance import document_at, provenance_name
 from pybpe.tokens.verification import verify
@@ -273,7 +276,7 @@ def test_a_key_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest
         assert not list(out.glob("*"))
     with pytest.raises(pybpe.errors.FormatError, match="no column 'id': set id_key to one of text, url"):
         pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "d.parquet"], out, id_key="id", **given)
-    assert not list(out.glob("*")) and not list(out.glob(".pybpe/tasks/*/*"))  # before any work
+    assert not list(out.glob("*")) and not (out / FOLDER / "tasks").exists()  # before any work
     pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], out, id_key="id", **given)  # a has it: null
     monkeypatch.setattr("pybpe.reading.documents.LEAST_RECORDS", 20)
     with pytest.raises(error, match="none of the first [1-5]. JSON lines has the key 'id'"):  # after the first task
@@ -304,3 +307,109 @@ def test_inspect_says_that_the_input_has_changed(tmp_path: Path, capsys: pytest.
     path.unlink()
     assert main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {**found, "record": None}
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_with_the_same_provenance(tmp_path: Path) -> None:
+    tok, rng = small_tokenizer(), random.Random(2)
+    paths = write_inputs(tmp_path / "in", rng)
+    given: dict[str, Any] = {"provenance": True, "id_key": "id", "on_error": "skip", "workers": 1}
+    given |= {"split_by": "hash", "min_shard_tokens": 0}
+    whole = pybpe.binarize(tok, paths, tmp_path / "whole", **given)
+    for point in (7, 30):
+        out = tmp_path / f"out{point}"
+        assert run_and_die(point, pybpe.binarize, tok, paths, out, **given)
+        assert not list(out.glob("*.provenance"))
+        assert pybpe.binarize(tok, paths, out, **given).records == whole.records
+    check(tok, tmp_path / "out30", expected(paths))
+
+
+def test_records_are_counted_anew_if_an_input_changes(tmp_path: Path) -> None:
+    """Tasks whose part of the input is the same keep their results: their records have other numbers then."""
+    tok, path, out = small_tokenizer(), tmp_path / "a.jsonl", tmp_path / "out"
+    lines = [json.dumps({"id": f"j{i}", "text": text}) + "\n" for i, text in enumerate(documents(300))]
+    given: dict[str, Any] = {"provenance": True, "id_key": "id", "min_shard_tokens": 0, "splits": (1,), "workers": 1}
+    path.write_text("".join(lines))
+    assert run_and_die(9, pybpe.binarize, tok, path, out, **given)
+    assert len(list((out / FOLDER / "tasks").glob("*/*"))) > 3
+    changed = "".join(lines)
+    first = changed[:40_000].rfind("\n", 0, 20_000) + 1
+    end = changed.index("\n", first) + 1
+    line = json.loads(changed[first:end])
+    some = {"id": line["id"], "text": line["text"][:-40]}, {"id": "more", "text": ""}
+    added = "".join(json.dumps(each) + "\n" for each in some)
+    added = added[:-1] + " " * (end - first - len(added)) + "\n"  # as many bytes, one record more
+    path.write_text(changed[:first] + added + changed[end:])
+    made = pybpe.binarize(tok, path, out, **given)
+    assert made.records == pybpe.binarize(tok, path, tmp_path / "whole", **given).records
+    check(tok, out, expected([str(path)]))
+
+
+def test_provenance_without_pyarrow_is_refused_before_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text(documents(1)[0])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(pybpe.errors.MissingExtraError, match=r"provenance=True: .*pip install 'pybpe\[parquet\]'"):
+        pybpe.binarize(small_tokenizer(), tmp_path / "a.txt", tmp_path / "out", provenance=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_documents_that_are_objects_have_the_numbers_of_items(tmp_path: Path) -> None:
+    tok = small_tokenizer()
+    texts = ["", *documents(40), "", documents(3)[2]]
+    items = [{"meta": {"url": {"n": i} if i % 9 else None}, "n": i, "doc": {"text": x}} for i, x in enumerate(texts)]
+    records = {
+        ("<documents>", i, json.dumps({"n": i}) if i % 9 else None): (text, False)
+        for i, text in enumerate(texts)
+        if text
+    }
+    given: dict[str, Any] = {"provenance": True, "min_shard_tokens": 0, "split_by": "hash", "workers": 1}
+    pybpe.binarize(tok, iter(texts), tmp_path / "texts", **given)
+    check(tok, tmp_path / "texts", records, has_ids=False)
+    nested = {**given, "id_key": "meta.url", "text_key": "doc.text"}
+    pybpe.binarize(tok, iter(items), tmp_path / "records", **nested)
+    check(tok, tmp_path / "records", records)
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    parquet.write_table(pyarrow.Table.from_pylist(items), tmp_path / "b.parquet")
+    for name in ("a.jsonl", "b.parquet"):
+        pybpe.binarize(tok, tmp_path / name, tmp_path / f"{name}-out", **nested)
+        check(tok, tmp_path / f"{name}-out", {(str(tmp_path / name), *key[1:]): x for key, x in records.items()})
+    for i, text in (("meta", {"url": "x"}), ("meta.url", "y")):  # a field of this very name comes first
+        items[5][i] = text  # type: ignore[assignment]
+    pybpe.binarize(tok, iter(items), tmp_path / "named", **nested)
+    assert {key[2] for key in traced(tmp_path / "named") if key[1] == 5} == {"y"}
+
+
+@pytest.mark.slow
+def test_rows_of_a_dataset_are_found(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    tok, texts = small_tokenizer(), documents(60)
+    dataset = datasets.Dataset.from_dict({"text": texts, "id": [f"d{i}" for i in range(60)]})
+    dataset.save_to_disk(str(tmp_path / "saved"))
+    saved = datasets.load_from_disk(str(tmp_path / "saved"))
+    given: dict[str, Any] = {"provenance": True, "id_key": "id", "min_shard_tokens": 0, "split_by": "hash"}
+    for number, (each, order) in enumerate(
+        ((dataset, range(60)), (saved, range(60)), (saved.select(range(50, 9, -1)), range(50, 9, -1)))
+    ):
+        out = tmp_path / f"out{number}"
+        pybpe.binarize(tok, each, out, **given)
+        found = traced(out)
+        file = {key[0] for key in found}
+        assert all(name.endswith(".arrow") for name in file) if number == 1 else file == {"<documents>"}
+        check(tok, out, {(*file, row, f"d{i}"): (texts[i], False) for row, i in enumerate(order)})
+
+
+def test_force_leaves_no_provenance_of_other_files(tmp_path: Path) -> None:
+    tok, path, out = small_tokenizer(), tmp_path / "a.txt", tmp_path / "out"
+    path.write_text(EOT.join(documents(40)))
+    given: dict[str, Any] = {"min_shard_tokens": 0, "splits": (1,), "shard_tokens": 2000}
+    made = pybpe.binarize(tok, path, out, provenance=True, **given)
+    assert len(list(out.glob("*.provenance"))) == len(made.shards["train"]) > 1
+    with pytest.raises(pybpe.errors.ArgumentError, match="provenance"):
+        pybpe.binarize(tok, path, out, **given)
+    for wanted, more in ((False, {}), (True, {"shard_tokens": 10**6}), (True, {"name": "other"}), (False, {})):
+        made = pybpe.binarize(tok, path, out, force=True, provenance=wanted, **{**given, **more})
+        names = {provenance_name(shard.file) for shard in made.shards["train"]} if wanted else set()
+        assert {file.name for file in out.glob("*.provenance")} == names
+        if not wanted:
+            with pytest.raises(pybpe.errors.ArgumentError, match="provenance"):
+                pybpe.binarize(tok, path, out, provenance=True, **given)
