@@ -57,11 +57,29 @@ def table_of(names: Sequence[str], files: Array, rows: Array, ids: Sequence[str 
     import pyarrow
 
     shown = [os.fsencode(name).decode("utf-8", "backslashreplace") for name in names]
-    columns = {"file": pyarrow.array(shown, pyarrow.string()).take(pyarrow.array(files, pyarrow.int64()))}
-    columns["row"] = pyarrow.array(rows, pyarrow.int64())
+    columns = {"file": _strings(shown).take(_numbers(files)), "row": _numbers(rows)}
     if ids is not None:
-        columns["id"] = pyarrow.array(ids or [None] * len(rows), pyarrow.string())
+        columns["id"] = _strings(ids or [None] * len(rows))
     return pyarrow.table(columns)
+
+
+def _numbers(values: Array) -> Any:
+    """Returns numbers as an array of Arrow. (pyarrow.array would import pandas, which takes half a second.)"""
+    import pyarrow
+
+    data = pyarrow.py_buffer(numpy.ascontiguousarray(values, dtype=numpy.int64))
+    return pyarrow.Array.from_buffers(pyarrow.int64(), len(values), [None, data])
+
+
+def _strings(values: Sequence[str | None]) -> Any:
+    """Returns texts as an array of Arrow, as `_numbers` does."""
+    import pyarrow
+
+    spelled = [b"" if value is None else value.encode() for value in values]
+    ends = numpy.cumsum([0, *map(len, spelled)], dtype=numpy.int64)
+    known = numpy.packbits(numpy.array([value is not None for value in values], bool), bitorder="little")
+    buffers = map(pyarrow.py_buffer, (known, ends, b"".join(spelled)))
+    return pyarrow.Array.from_buffers(pyarrow.large_string(), len(values), list(buffers))
 
 
 def documents_of(
@@ -148,12 +166,12 @@ def _in_shards(borders: Array, edges: Array, table: Any) -> Iterator[tuple[int, 
     lengths = numpy.diff(numpy.append(firsts, edges[-1]))
     for number in numpy.unique(numbers).tolist():
         some = numbers == number
-        yield number, placed_table(table.take(places[some]), firsts[some] - borders[number], lengths[some])
+        yield number, placed_table(table.take(_numbers(places[some])), firsts[some] - borders[number], lengths[some])
 
 
 def placed_table(table: Any, firsts: Array, lengths: Array) -> Any:
     """Returns the rows of a file: where documents begin there, their lengths, and what a table says about them."""
-    return table.add_column(0, "tokens", [lengths]).add_column(0, "first_token", [firsts])
+    return table.add_column(0, "tokens", _numbers(lengths)).add_column(0, "first_token", _numbers(firsts))
 
 
 def _write(path: str, tables: Iterable[Any], has_ids: bool) -> None:

@@ -5,6 +5,7 @@ import gzip
 import json
 import logging
 import random
+import subprocess
 import sys
 import zipfile
 from collections import defaultdict
@@ -413,3 +414,15 @@ def test_force_leaves_no_provenance_of_other_files(tmp_path: Path) -> None:
         if not wanted:
             with pytest.raises(pybpe.errors.ArgumentError, match="provenance"):
                 pybpe.binarize(tok, path, out, provenance=True, **given)
+
+
+def test_provenance_does_not_import_pandas(tmp_path: Path) -> None:
+    """It would take half a second."""
+    small_tokenizer().save(tmp_path / "tok.json")
+    lines = [json.dumps({"id": value, "text": text}) for value, text in zip(["a", None, 'b"'], documents(3))]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    command = ["binarize", "-t", "tok.json", "a.jsonl", "-o", "out", "--provenance", "--id-key", "id", "--splits", "1"]
+    code = f"import sys; from pybpe.cli import main; main({[*command, '--min-shard-tokens', '0']}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert "pyarrow" in done.stdout.split() and "pandas" not in done.stdout.split()
+    assert [row["id"] for row in table_of(tmp_path / "out", "a_train_000000.bin")] == ["a", None, 'b"']
