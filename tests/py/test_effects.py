@@ -1,5 +1,6 @@
 """Every argument has its effect or is refused: given twice, empty, or where it would have none."""
 
+import argparse
 import contextlib
 import inspect
 import io
@@ -32,6 +33,11 @@ ACCUMULATE = {"--special-token", "--max-score", "--parity", "--on", "--counts"} 
 EMPTY = {"--text", "--separator"}  # flags for which an empty text is a value
 
 
+def _count(action: argparse.Action) -> int:
+    """Returns how many values a flag has."""
+    return action.nargs if isinstance(action.nargs, int) else 1
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_flag_given_twice_accumulates_or_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     for action in COMMANDS[name]._actions:
@@ -39,7 +45,7 @@ def test_a_flag_given_twice_accumulates_or_is_refused(name: str, capsys: pytest.
             flag, value = action.option_strings[-1], "1"
             value = {"dedup": "exact", "scrub_pii": "all", "progress": "none"}.get(action.dest, value)
             with contextlib.suppress(SystemExit):
-                main([*name.split(), flag, value, flag, value])
+                main([*name.split(), *[flag, *[value] * _count(action)] * 2])
             is_refused = f"{flag}: given twice" in capsys.readouterr().err
             accumulates = flag in ACCUMULATE or (name, flag) == ("viz", "--tokenizer")
             assert is_refused != accumulates, flag
@@ -50,11 +56,12 @@ def test_no_text_is_empty(name: str, capsys: pytest.CaptureFixture[str]) -> None
     flags = [action for action in COMMANDS[name]._actions if action.option_strings and action.nargs != 0]
     places = [action for action in COMMANDS[name]._actions if not action.option_strings and action.dest != "text"]
     needed = [word for action in flags if action.required for word in (action.option_strings[-1], "1")]
-    for words in ([*needed, *("" for _ in places)], *([action.option_strings[-1], ""] for action in flags)):
+    each = ([action.option_strings[-1], *[""] * _count(action)] for action in flags)
+    for words in ([*needed, *("" for _ in places)], *each):
         if "" in words and not EMPTY & set(words):
             with pytest.raises(SystemExit):
                 main([*name.split(), *words])
-            told = f"{words[0] if words[-2:] == [words[0], ''] else ''}: expected a value, not an empty one"
+            told = f"{words[0] if {*words[1:]} == {''} else ''}: expected a value, not an empty one"
             assert told in capsys.readouterr().err, words
 
 
