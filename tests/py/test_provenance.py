@@ -405,14 +405,14 @@ def test_force_leaves_no_provenance_of_other_files(tmp_path: Path) -> None:
     given: dict[str, Any] = {"min_shard_tokens": 0, "splits": (1,), "shard_tokens": 2000}
     made = pybpe.binarize(tok, path, out, provenance=True, **given)
     assert len(list(out.glob("*.provenance"))) == len(made.shards["train"]) > 1
-    with pytest.raises(pybpe.errors.ArgumentError, match="provenance"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="has provenance none instead of True"):
         pybpe.binarize(tok, path, out, **given)
     for wanted, more in ((False, {}), (True, {"shard_tokens": 10**6}), (True, {"name": "other"}), (False, {})):
         made = pybpe.binarize(tok, path, out, force=True, provenance=wanted, **{**given, **more})
         names = {provenance_name(shard.file) for shard in made.shards["train"]} if wanted else set()
         assert {file.name for file in out.glob("*.provenance")} == names
         if not wanted:
-            with pytest.raises(pybpe.errors.ArgumentError, match="provenance"):
+            with pytest.raises(pybpe.errors.ArgumentError, match="has provenance True instead of none"):
                 pybpe.binarize(tok, path, out, provenance=True, **given)
 
 
