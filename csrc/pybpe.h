@@ -159,9 +159,8 @@ PYBPE_API int pybpe_tokenizer_encode_ordinary(const pybpe_tokenizer *t, const vo
                                               size_t cap, size_t *count, pybpe_error *err);
 
 /* Decodes n ids to bytes, and sets *length to their number. `out` has room for cap bytes. With out NULL, cap is not
-   read, and the bytes are only counted, which takes a look-up per id: do this first, because n does not bound their
-   number. (No token of a tokenizer.bin has more than 255 bytes, but one of a tokenizer.json may.) Errors are as in
-   pybpe_decode. No NUL is written after the bytes. */
+   read, and the bytes are only counted: do this first, because n does not bound their number. No NUL is written after
+   the bytes. Errors are as in pybpe_decode. */
 PYBPE_API int pybpe_tokenizer_decode(const pybpe_tokenizer *t, const uint32_t *ids, size_t n, void *out, size_t cap,
                                      size_t *length, pybpe_error *err);
 
@@ -385,7 +384,7 @@ enum pybpe_shard_format {
 typedef struct pybpe_shard pybpe_shard; /* immutable */
 
 /* Opens a shard with a header and checks that its magic, version, count and size are consistent. The file stays open
-   until _free. A file without a header (the RAW formats) is PYBPE_ERR_FORMAT: it is just an array. */
+   until _free. A file without a header (the RAW formats) is PYBPE_ERR_FORMAT. */
 PYBPE_API int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 /* The same for a shard in memory. `data` is borrowed. */
 PYBPE_API int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,

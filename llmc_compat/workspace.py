@@ -511,7 +511,7 @@ steps; the trainer runs 41. The first loss is near ln({config.vocab_size}) = {lo
 - model: {config.num_parameters} random parameters ({workspace.dtype}), {config.num_layers} layers, \
 {config.num_heads} heads, {config.channels} channels, sequence length {config.max_seq_len}
 
-Run everything from this folder. `LLMC` is the folder where llm.c was built.
+Run everything from this folder. `LLMC` is the folder of llm.c, which need not be built.
 
 ## CPU
 

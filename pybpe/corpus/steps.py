@@ -223,7 +223,9 @@ class Where:
     def _parsed(self, query: str) -> Any:
         parsed = json.loads(self._connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()[0][0])
         if parsed["error"]:
-            raise self._refusal(parsed["error_message"])
+            told = parsed["error_message"]
+            quoted = '; put a field whose name is a word of SQL in double quotes, such as "when"'
+            raise self._refusal(told + quoted if told.startswith("syntax error") else told)
         return parsed
 
     def of_records(self, records: Iterable[Mapping[str, Any]]) -> tuple[list[bool], set[str]]:

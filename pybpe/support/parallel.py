@@ -8,6 +8,7 @@ waits in Python, and an item takes a few milliseconds of C.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -71,11 +72,11 @@ def memory_left(limit: int) -> int:
 
 
 def process_memory(limit: int | None, has_rows: bool = False) -> int:
-    """Returns the bytes that a process takes for any input, and notes if that exceeds a memory limit. `has_rows` says
+    """Returns the bytes that a process may take for any input, and notes if a memory limit is less. `has_rows` says
     whether it reads parquet or Arrow."""
     taken = _ROWS_BYTES if has_rows else _OWN_BYTES
     if limit is not None and limit < taken:
-        note(f"{param('memory_limit')} is exceeded, because pybpe takes about {taken // 10**6} MB for any such input")
+        note(f"{param('memory_limit')} may be exceeded, because pybpe can take {taken // 10**6} MB for any such input")
     return taken
 
 
@@ -150,8 +151,13 @@ class _Threads:
             task[0].run(*task[1:])
             del task  # the result is large, and only the caller should keep it
 
-    def stop(self) -> None:
-        """Ends the threads, after their current tasks. One that was starting when Ctrl-C arrived ends by itself."""
+    def stop(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Ends the threads, after their current tasks. One that was starting when Ctrl-C arrived ends by itself.
+
+        Python calls this at its exit for a generator that is still there, when this module's names are gone and the
+        threads no longer run. So it must not need a name of the module before it knows that."""
+        if exiting():
+            return
         self._unwanted.set()
         for _ in self._threads:
             self._tasks.put(None)

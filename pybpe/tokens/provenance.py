@@ -26,7 +26,7 @@ from operator import itemgetter
 from typing import IO, Any, NamedTuple, cast
 
 from .._lazy import Array, numpy
-from ..arguments import is_url, param
+from ..arguments import is_url
 from ..errors import ArgumentError, FileError, FormatError, file_errors, note
 from ..reading.documents import RecordNotes, record_line, records
 from ..reading.input_file import InputFile
@@ -290,7 +290,7 @@ def document_at(path: str, token: int) -> tuple[Manifest, dict[str, Any], list[i
         raise ArgumentError(f"{path}: has no token {token}: its tokens are 0 to {shard.tokens - 1}")
     record = next((some for some in manifest.files if some.file == provenance_name(file)), None)
     if record is None:
-        raise ArgumentError(f"{path}: has no provenance: make the files again with {param(provenance=True)}")
+        raise ArgumentError(f"{path}: has no provenance: make the files again, with --provenance (provenance=True)")
     for some in (shard, record):
         if not is_as_recorded(folder, some):
             raise FormatError(f"{os.path.join(folder, some.file)}: does not match its manifest: make the folder again")

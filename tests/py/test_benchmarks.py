@@ -32,6 +32,7 @@ OTHERS = {
     *("measure", "instructions"),  # parts of the others
     *("binarize_one", "encode_one", "train_one", "serve_one"),  # the others start them
     *("serve", "cluster_costs"),  # in extras
+    "plots",  # in test_docs.py
 }
 
 

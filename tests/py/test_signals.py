@@ -345,6 +345,15 @@ def test_a_ctrl_c_while_a_thread_starts_leaves_no_thread(monkeypatch: pytest.Mon
         assert not thread.is_alive()
 
 
+def test_threads_that_are_left_at_exit_need_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = parallel._Threads(1)
+    assert threads.submit(str, 1).result() == "1"
+    with monkeypatch.context() as patch:
+        patch.setattr(parallel, "time", None)  # as when Python empties modules, before it closes a generator
+        threads.stop(lambda: True)
+    threads.stop()
+
+
 # ---------------------------------------------------------------------------------------------------
 # Handles of the C library when Ctrl-C arrives while one is made. Python raises KeyboardInterrupt when a Python function
 # starts, or after any call, also of C. These tests raise it at each such place: no handle is lost or freed twice.
