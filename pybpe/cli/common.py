@@ -41,7 +41,8 @@ def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
         given = getattr(args, action.dest, None)
         if given:
             some = [given] if isinstance(given, str) else given
-            some = [path if os.path.exists(path) else path.partition("=")[2] or path for path in some]
+            if not role.startswith("writes"):  # NAME=FILE
+                some = [path if os.path.exists(path) else path.partition("=")[2] or path for path in some]
             paths[role.split()[0]][action.option_strings[-1] if action.option_strings else "the input"] = some
     return paths
 

@@ -268,8 +268,8 @@ def _kept_lines(decided: Decided, clusters: Array | None, key: str, tally: Tally
 def _without_repeated(
     decided: Decided, lines: list[bytes], sizes: Array, drops: Array, key: str, tally: Tally
 ) -> _binding.Strings:
-    """Returns the lines of documents, whose repeated paragraphs are removed if they are kept: changes `sizes` and, if
-    nothing is left, `drops`."""
+    """Returns the lines of documents, without the repeated paragraphs of kept ones: changes `sizes` or, if nothing
+    would be left, `drops`."""
     at = 0
     for place, count in enumerate(decided.result.array("paragraph_counts", "<i8")[:, 0].tolist()):
         if drops[place]:
@@ -278,9 +278,11 @@ def _without_repeated(
         at += count
         if repeated:
             text, removed = without_paragraphs(text_of(lines[place], key), repeated)
-            lines[place] = json_line(lines[place], {key: text})
-            sizes[place, :2] = len(text), len(text.encode())
-            drops[place] = 0 if text.strip() else NO_PARAGRAPHS
+            if text.strip():
+                lines[place] = json_line(lines[place], {key: text})
+                sizes[place, :2] = len(text), len(text.encode())
+            else:
+                drops[place] = NO_PARAGRAPHS
             tally.changes["paragraph"] += len(removed)
             for paragraph in removed:
                 tally.sample("paragraph", paragraph)

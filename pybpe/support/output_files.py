@@ -157,8 +157,8 @@ def remove_others(folder: str, pattern: str, keep: Collection[str]) -> None:
 # the file before that notices that the name no longer refers to it, and tries again.
 
 FOLDER = ".pybpe-unfinished"  # inside an output folder. Holds unfinished files and the lock
-STAGED = "input-"  # the prefix of what is made before the log: copied inputs
-LOCK = "input-lock"  # begins with STAGED, because a new run keeps such files: see tokens/run.py
+STAGED = "input-"  # the prefix of copied inputs
+LOCK = "input-lock"  # begins with STAGED, because a new run keeps such files: see task_results.py
 PARTS = "parts"  # there, too: the output of `corpus.clean` whose files are getting their names
 _TRIES = 100  # a lock file disappears between opening and locking only if another writer ends at that moment
 _held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks that this process's threads hold

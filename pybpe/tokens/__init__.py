@@ -1,9 +1,10 @@
 """Token files: documents become shards, which are split, counted and hashed. `pybpe` exports the functions of this
-room.
+package.
 
 binarization.py  binarize, encode_files     preparation.py  prepare     joining.py  join
 pack/            packed rows                mix/            mixtures of several sources
 run.py           one run: tasks, which task_encoder.py encodes, and then shards
+provenance.py    which input and record each document came from
 manifest.py      the content of an output folder, and when a call may replace it
 formats.py, token_files.py, token_folders.py     how token files are written and read     verification.py  verify
 """

@@ -245,7 +245,12 @@ def token_origins(parts: Sequence[TokenFolder], folder: str, split: str) -> Orig
         for part in parts:
             records = {record.file: record for record in part.manifest.files}
             for shard in part.manifest.shards.get(split, ()):
-                path = part.checked(records[provenance_name(shard.file)])
+                record = records.get(provenance_name(shard.file))
+                if record is None:
+                    raise FormatError(
+                        f"{part.path}: the manifest has no provenance of {shard.file}: make the folder again"
+                    )
+                path = part.checked(record)
                 for batch in pyarrow_parquet(path).ParquetFile(path).iter_batches():
                     names = batch.column("file").to_pylist()
                     codes = [numbers.setdefault(name, len(numbers)) for name in names]

@@ -91,6 +91,16 @@ def test_a_command_whose_output_is_another_of_its_files_leaves_it_alone(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "link"]
 
 
+def test_an_output_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("a b a b")
+    Path("tok.json").write_text("{}")
+    for out in ("run=tok.json", "lr=1/tok.json"):
+        assert main(["train", "a.txt", "--vocab-size", "257", "-o", out]) == 0
+    assert Path("tok.json").read_text() == "{}"
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "tok.json", "run=tok.json", "lr=1"}
+
+
 def test_what_two_outputs_or_an_output_and_an_input_have_in_common(tmp_path: Path) -> None:
     folder, text = tmp_path / "f", tmp_path / "a.txt"
     folder.mkdir()

@@ -116,6 +116,9 @@ def test_paragraphs(tmp_path: Path) -> None:
     report = clean(str(write(tmp_path / "in.jsonl", texts)), tmp_path / "out.jsonl", dedup_paragraphs=True)
     assert texts_of(tmp_path / "out.jsonl") == [texts[0], f"{other} B\n\nYes.", f"{same} C"]
     assert report.dropped == {"paragraphs": 1} and report.changes == {"paragraph": 3}
+    report.save(tmp_path / "report.json")
+    told = json.loads((tmp_path / "report.json").read_text())
+    assert told["bytes"]["paragraphs"] == len(same) and [text for _, text in told["samples"]["paragraphs"]] == [same]
     assert without_paragraphs(texts[0], {0, 1}) == ("Yes.\n\nYes.", [other, same])
 
 

@@ -233,6 +233,10 @@ def test_provenance_is_kept_only_if_all_folders_have_it(tmp_path: Path, caplog: 
     made = pybpe.join(tok, [tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
     assert "b: has no provenance, so the output has none" in caplog.text and not made.files
     assert "provenance" not in made.settings
+    manifest = json.loads((tmp_path / "a" / "manifest.json").read_text())
+    (tmp_path / "a" / "manifest.json").write_text(json.dumps(manifest | {"files": []}))
+    with pytest.raises(pybpe.errors.FormatError, match="has no provenance of a_"):
+        pybpe.join(tok, [tmp_path / "a"], tmp_path / "again")
 
 
 def test_inspect_shows_the_record_of_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

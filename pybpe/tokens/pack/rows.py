@@ -15,7 +15,7 @@ position_ids: int32. The position in the document or part, from 0 for its mark. 
 loss_mask: uint8, for labels that are the inputs themselves, which a model shifts (`labels = where(loss_mask, input_ids,
     -100)`): 1 where the tokens before it in the row, up to the last mark, predict the token. It is 0 for padding, for
     the first token of a row, and for a mark after a part whose document continues elsewhere. It is 1 for a mark after
-    the end of a document, which so teaches the model where documents end.
+    the end of a document, and so teaches the model where documents end.
 
 Files of packed rows: llm.c's shards, and formats that have one column per item of COLUMNS.
 
@@ -132,7 +132,7 @@ class _File(io.FileIO):
 
 
 def _write_llmc(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
-    """The mark at the end is the target of the last token: it begins the row that comes next, whichever."""
+    """The mark at the end is the target of the last token: it begins the next row, whatever that is."""
     with _File(shard.base + ".bin") as file:
         file.write(llmc_header(shard.rows * shard.size + 1, shard.dtype, 0))
         kind = f"<u{ID_BYTES[shard.dtype]}"
