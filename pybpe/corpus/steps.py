@@ -208,6 +208,8 @@ class Where:
         stable = {name for (name,) in self._connection.execute(_STABLE).fetchall()}
         for node in nodes:
             name = node.get("function_name")
+            if name == "isnan":
+                raise self._refusal("isnan is never true, because NaN counts as null here: use `is null`")
             if node["class"] not in _ALLOWED or (node["class"] == "FUNCTION" and name not in stable):
                 raise self._refusal(f"{name or node['class'].lower()} is not about the fields of one record")
         fields = [node for node in nodes if node["class"] == "COLUMN_REF"]

@@ -33,6 +33,7 @@ from .. import _binding, arguments
 from .._version import __version__
 from ..arguments import param
 from ..errors import ArgumentError, Error, WorkerError, file_errors, note
+from . import progress
 from .parallel import RunOptions
 from .task_results import Order, size_of, write_results
 
@@ -96,6 +97,7 @@ def _first_done(
         done = wait([first] if ordered else pending, min(limit, _LOOK_SECONDS), FIRST_COMPLETED).done
         if done:
             return done
+        progress.look()
         waited = time.monotonic() - begin
         if waited > limit:
             raise WorkerError(

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 from .._lazy import futures
 from ..arguments import by_caller, instance, option, param, whole_number
 from ..errors import ArgumentError, WorkerError, note
-from . import platform
+from . import platform, progress
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class _Outcome(Generic[Result]):
         """Waits for the function. It looks up now and then, because Python does not notice a Ctrl-C that arrives in the
         moment before a wait begins until the wait ends, and a regular expression that backtracks may never end it."""
         while not self.done.wait(_LOOK_SECONDS):
-            pass
+            progress.look()
         try:
             if self._error is not None:
                 raise self._error

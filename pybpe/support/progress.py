@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -49,7 +50,7 @@ class Status(NamedTuple):
         about = "about " if self.estimated else ""
         parts = [f"{done} of {about}{total} ({100 * self.done // self.total}%)" if self.total else done]
         if self.unit == "B" and self.seconds:
-            parts.append(f"{(self.done - self.earlier) / self.seconds / 1e6:.1f} MB/s")
+            parts.append(f"{_amount(round((self.done - self.earlier) / self.seconds), 'B')}/s")
         if self.seconds_left is not None:
             parts.append(f"{_duration(self.seconds_left)} left")
         return f"{self.step}: {', '.join(parts)}"
@@ -60,6 +61,13 @@ Watcher = Callable[[Status], object]
 # The command line adds what shows the progress besides the bar. Each watcher gets the status when a step begins and
 # ends, and about once a second between.
 watchers: tuple[Watcher, ...] = ()
+_open: list[Progress] = []  # the steps that have not ended
+
+
+def look() -> None:
+    """Tells the watchers how far the step is. Call it while you wait for a task, because a task may take minutes."""
+    if watchers and _open:
+        _open[-1].watch()
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -72,7 +80,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._start = time.monotonic()
         self._status = Status(description, 0, total, unit, 0.0, isinstance(total, About))
         self._due = 0.0
-        self._watch()
+        self.watch()
         if shown is None:
             shown = "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
         if shown:
@@ -87,6 +95,10 @@ class Progress(AbstractContextManager["Progress"]):
                 bar_format=_STEADY if unit == "B" else _UNSTEADY,
             )
 
+    def __enter__(self) -> Progress:
+        _open.append(self)
+        return self
+
     def add(self, amount: int, earlier: bool = False) -> None:
         """Advances by an amount. `earlier` says that an earlier run did it, so that it does not count for the speed."""
         if earlier:
@@ -100,14 +112,15 @@ class Progress(AbstractContextManager["Progress"]):
         if self._bar is not None:
             self._bar.update(amount - self._status.done)
         self._status = self._status._replace(done=amount)
-        self._watch()
+        self.watch()
 
     def _set_total(self, total: int) -> None:
         self._status = self._status._replace(total=total)
         if self._bar is not None:
             self._bar.total = total
 
-    def _watch(self) -> None:
+    def watch(self) -> None:
+        """Tells the watchers, at most once a second."""
         if watchers and (now := time.monotonic()) >= self._due:
             self._due = now + _WATCH_SECONDS
             self._status = self._status._replace(seconds=now - self._start)
@@ -120,25 +133,28 @@ class Progress(AbstractContextManager["Progress"]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        _open.remove(self)
         if error is None and self._status.estimated:
             self._set_total(self._status.done)
         if self._bar is not None:
             self._bar.close()
         if error is None:
             self._due = 0.0
-            self._watch()
+            self.watch()
 
 
 def lines(tell: Callable[[str], object]) -> Watcher:
-    """Returns a watcher for logs: it tells one line when a step has taken some seconds, then one a minute."""
-    step, due = "", 0.0
+    """Returns a watcher for logs: it tells one line when a step has taken some seconds, then one a minute, and one at
+    the end."""
+    step, seconds, due = "", 0.0, 0.0
 
     def watch(status: Status) -> None:
-        nonlocal step, due
-        if status.step != step or not status.done:
+        nonlocal step, seconds, due
+        if status.step != step or status.seconds < seconds:
             step, due = status.step, _FIRST_LINE_SECONDS
-        if status.seconds >= due:
-            due = status.seconds + _LINE_SECONDS
+        seconds, is_complete = status.seconds, status.done == status.total
+        if status.seconds >= due or (is_complete and _FIRST_LINE_SECONDS < due < math.inf):
+            due = math.inf if is_complete else status.seconds + _LINE_SECONDS
             tell(str(status))
 
     return watch

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy
@@ -21,7 +22,7 @@ from pybpe import cli
 from pybpe.reading.files import corpus_files
 from pybpe.reading.inputs import ReadOptions
 from pybpe.reading.planning import progress_total
-from pybpe.support import progress
+from pybpe.support import parallel, progress
 
 
 @pytest.fixture(scope="module")
@@ -409,7 +410,7 @@ def test_lines_of_progress() -> None:
     assert str(status) == "encoding: 1.2 GB of 3.7 GB (33%), 125.0 MB/s, 20 s left"
     assert str(status._replace(total=None)) == "encoding: 1.2 GB, 125.0 MB/s"
     assert str(status._replace(done=10**6, seconds=100.0)) == (
-        "encoding: 1.0 MB of 3.7 GB (0%), 0.0 MB/s, 102 h 45 min left"
+        "encoding: 1.0 MB of 3.7 GB (0%), 10.0 kB/s, 102 h 45 min left"
     )
     resumed = status._replace(earlier=1_000_000_000)
     assert str(resumed) == "encoding: 1.2 GB of 3.7 GB (33%), 25.0 MB/s, 1 min 38 s left"
@@ -422,3 +423,22 @@ def test_lines_of_progress() -> None:
     watch(progress.Status("merging", 3, 0, "merge", 4.0))
     watch(progress.Status("merging", 5, 0, "merge", 5.0))
     assert told[4:] == ["merging: 5 merges"]
+    for seconds, done in ((1.0, 0), (5.0, 0), (6.0, 0), (70.0, 90), (71.0, 100), (72.0, 100)):
+        watch(progress.Status("cleaning", done, 100, "document", seconds))
+    assert [line.split()[1] for line in told[5:]] == ["0", "90", "100"]
+
+
+def test_a_step_is_watched_while_a_task_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[progress.Status] = []
+    enough = threading.Event()
+
+    def watch(status: progress.Status) -> None:
+        told.append(status)
+        if len(told) == 4:
+            enough.set()
+
+    monkeypatch.setattr(progress, "watchers", (watch,))
+    monkeypatch.setattr(progress, "_WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(parallel, "_LOOK_SECONDS", 0.01)
+    with progress.Progress("encoding", 10, "B", False):
+        assert list(parallel.map_ordered(lambda _: enough.wait(60), [1], 2)) == [True]

@@ -52,9 +52,10 @@ bool any_record(json *lines, const uint8_t *key, size_t key_n, json_record *foun
     return read;
 }
 
-int any_addition(pybpe_divider *d, const json_record *found, bool *ok, pybpe_error *err) {
+int any_addition(pybpe_divider *d, const json_record *found, const uint8_t *text, bool *ok, pybpe_error *err) {
     (void)d;
     (void)found;
+    (void)text;
     (void)err;
     *ok = any_bool();
     return any_bool() ? PYBPE_OK : PYBPE_ERR_MEMORY;
@@ -182,7 +183,7 @@ void prove_addition(size_t n) {
 #if !defined(PROVE)
     ASSUME(false); /* only whole records have complete escapes */
 #endif
-    (void)record_add(&divider, &found, &ok, NULL);
+    (void)record_add(&divider, &found, line, &ok, NULL);
     free(divider.scratch);
     free(line);
 }
@@ -220,6 +221,11 @@ static void draw_division(int kind, size_t n) {
     pybpe_division how = {.key = (const uint8_t *)"t", .key_n = 1, .separator = (const uint8_t *)"\n", .last = last};
     how.separator_n = any_bool();
     how.splits = (size_t)any_between(1, 3);
+    how.has_origins = any_bool();
+    if (how.has_origins && any_bool()) {
+        how.id = (const uint8_t *)"a";
+        how.id_n = 1;
+    }
     pybpe_specials *specials = NULL;
     if (any_bool() && pybpe_specials_new(&specials, &marks, ids, NULL, &mem, NULL) == PYBPE_OK) {
         how.marks = specials;
@@ -238,8 +244,11 @@ static void draw_division(int kind, size_t n) {
         }
         for (size_t split = 0; split < how.splits; split++) {
             pybpe_strings documents = pybpe_divider_documents(d, split);
+            const pybpe_origin *origins = pybpe_divider_origins(d, split);
+            CHECK(how.has_origins || origins == NULL);
             for (size_t i = 0; i < documents.count; i++) {
                 CHECK(documents.offsets[i + 1] > documents.offsets[i]);
+                CHECK(origins == NULL || (origins[i].id <= origins[i].id_end && origins[i].id_end <= n));
             }
             check_readable(documents.bytes, (size_t)strings_total(&documents));
         }
