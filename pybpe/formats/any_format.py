@@ -45,12 +45,12 @@ def read(
 ) -> tuple[Model, _binding.Vocab]:
     """Returns the model in a file or folder, and its C vocabulary. The arguments and errors are the same as in
     `Tokenizer.from_file`."""
-    name, chosen = _binding.path_text(path), None if pattern is None else Pattern(pattern)
+    name = _binding.path_text(path)
     if merges is not None:
         return _pair(path, merges, special_tokens, pattern)
     if os.path.isdir(path):
         _refuse_specials(special_tokens, path)
-        return fitting(formats.pretrained.read(name, chosen), name)
+        return fitting(formats.pretrained.read(name, _chosen(pattern)), name)
     with open_unchanged(path) as stream:
         start = stream.read(512)
         if name.endswith(".tiktoken") or _RANK_LINE.match(start):
@@ -63,7 +63,7 @@ def read(
         if start.lstrip()[:1] == b"{":
             if stream.seekable():  # no pipe. Joining the whole file to its start would copy it
                 start = b"" if stream.seek(0) == 0 else start
-            return fitting(tokenizer_json.loads(start + stream.read(), name, chosen), name)
+            return fitting(tokenizer_json.loads(start + stream.read(), name, _chosen(pattern)), name)
     if not start:
         raise FormatError(f"{name}: this file is empty, not a tokenizer")
     if start[:4] != _BIN_MAGIC:
@@ -92,6 +92,10 @@ def _kind(start: bytes, name: str) -> str:
         "not a tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken), or the number"
         f" {_binding.TOKENIZER_MAGIC} (tokenizer.bin), but it begins with {start[:16]!r}"
     )
+
+
+def _chosen(pattern: PatternLike | None) -> Pattern | None:  # not for .tiktoken, whose expressions are tiktoken's
+    return Pattern(pattern) if pattern is not None else None
 
 
 def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:

@@ -295,7 +295,7 @@ def document_at(path: str, token: int) -> tuple[Manifest, dict[str, Any], list[i
         raise ArgumentError(f"{path}: has no token {token}: its tokens are 0 to {shard.tokens - 1}")
     record = next((some for some in manifest.files if some.file == provenance_name(file)), None)
     if record is None:
-        raise ArgumentError(f"{path}: has no provenance: make the files again, with --provenance (provenance=True)")
+        raise ArgumentError(f"{path}: has no provenance: make the files again with `pybpe binarize --provenance`")
     for some in (shard, record):
         if not is_as_recorded(folder, some):
             raise FormatError(f"{os.path.join(folder, some.file)}: does not match its manifest: make the folder again")

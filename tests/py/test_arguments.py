@@ -121,7 +121,7 @@ def test_a_pipe_is_no_input_of_a_checkpoint(tmp_path: Path) -> None:
         (BYTES | {1 << 40: b"ab"}, [], "an id in vocab must be at most 16777215"),
         (BYTES | {-1: b"ab"}, [], "an id in vocab must be at least 0, not -1"),
         (BYTES | {256: "ab"}, [], r"vocab\[256\] must be bytes, not str"),
-        (PAIR, None, "merges must be a list of"),
+        (PAIR, None, "merges: missing"),
         (PAIR, [5], r"merges\[0\] must be two bytes objects"),
         (PAIR, [(b"a",)], r"merges\[0\] must be two bytes objects"),
         (PAIR, [(b"a", b"b", b"c")], r"merges\[0\] must be two bytes objects"),

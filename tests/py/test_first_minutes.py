@@ -88,7 +88,7 @@ def test_help_loads_only_what_it_needs() -> None:
         (
             "count --text hi -t tok.json",
             "numpy regex tqdm pickle socket orjson hashlib tempfile logging concurrent"
-            " pybpe.pattern.automata pybpe.pattern.dialects pybpe.reading.remote pybpe.training.plan",
+            " pybpe.pattern.automata pybpe.pattern.dialects pybpe.reading.remote pybpe.training.merging",
         ),
         ("inspect tok.json", "numpy regex hashlib concurrent"),
         ("help corpus", "numpy regex pickle socket hashlib logging concurrent multiprocessing"),
