@@ -628,6 +628,14 @@ def is_as_recorded(folder: str, record: ShardRecord | FileRecord) -> bool:
     return size_of(path) == record.bytes and file_sha256(path) == record.sha256
 
 
+def checked(folder: str, record: ShardRecord | FileRecord) -> str:
+    """Returns the path of a file of a manifest. Raises FormatError if it has another content."""
+    path = os.path.join(folder, record.file)
+    if not is_as_recorded(folder, record):
+        raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
+    return path
+
+
 def files_of_manifest(folder: str) -> list[str]:
     """Returns the names of the files that a finished run wrote, its manifest included."""
     found = found_manifest(folder)

@@ -35,7 +35,7 @@ from ..reading.rows import open_rows, pyarrow_parquet
 from ..support.output_files import give_name
 from ..support.task_results import results_in
 from .formats import FORMATS, Layout
-from .manifest import Manifest, ShardRecord, is_as_recorded
+from .manifest import Manifest, ShardRecord, checked
 from .task_encoder import Stream, read_origins, read_starts
 from .token_folders import TokenFolder
 
@@ -296,10 +296,8 @@ def document_at(path: str, token: int) -> tuple[Manifest, dict[str, Any], list[i
     record = next((some for some in manifest.files if some.file == provenance_name(file)), None)
     if record is None:
         raise ArgumentError(f"{path}: has no provenance: make the files again with `pybpe binarize --provenance`")
-    for some in (shard, record):
-        if not is_as_recorded(folder, some):
-            raise FormatError(f"{os.path.join(folder, some.file)}: does not match its manifest: make the folder again")
-    name = os.path.join(folder, record.file)
+    checked(folder, shard)
+    name = checked(folder, record)
     for batch in pyarrow_parquet(name).ParquetFile(name).iter_batches():
         firsts = batch.column("first_token").to_numpy()
         place = int(numpy.searchsorted(firsts, token, side="right")) - 1

@@ -29,7 +29,7 @@ from .manifest import (
     ShardRecord,
     check_finished,
     check_tokenizer,
-    is_as_recorded,
+    checked,
     manifest_name,
     marked,
     split_paths,
@@ -108,10 +108,7 @@ class TokenFolder(NamedTuple):
     def checked(self, record: ShardRecord | FileRecord) -> str:
         """Returns the path of a file. Raises FormatError if the hash of its content is not the manifest's: other
         token files must not be made from damaged ones, and their own manifest would hide it."""
-        path = os.path.join(self.path, record.file)
-        if not is_as_recorded(self.path, record):
-            raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
-        return path
+        return checked(self.path, record)
 
     def check_documents(self, out: str | None) -> None:
         """Raises ArgumentError unless the folder has the documents of its inputs, all with a mark, or if it is the
