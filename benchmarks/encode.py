@@ -35,7 +35,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from measure import Run, machine, median, run_in_turn, table
+from measure import ONE_BLAS_THREAD, Run, machine, median, run_in_turn, table
 
 import pybpe
 from pybpe.cli.common import parse_amount
@@ -66,6 +66,7 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[], help="see above")
     parser.add_argument("--neighbor", action="store_true", help="run next to a process that copies memory all the time")
     args = parser.parse_args()
+    os.environ.update(ONE_BLAS_THREAD)
     with neighbor(args.neighbor):
         compare(args)
 

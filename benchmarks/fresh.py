@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy
 from encode import tokenizer_file
-from measure import Run, machine, median, run_in_turn, table
+from measure import ONE_BLAS_THREAD, Run, machine, median, run_in_turn, table
 
 import pybpe
 
@@ -118,6 +118,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--timeout", type=float, default=120)
     args = parser.parse_args()
+    os.environ.update(ONE_BLAS_THREAD)
     print(f"MB per CPU second, one thread, each text once, medians of {args.runs}. {machine()}")
     with tempfile.TemporaryDirectory() as folder:
         tokenizers = {name: tokenizer_file(name, folder, args.corpora) for name in args.vocabularies}

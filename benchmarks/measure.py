@@ -11,6 +11,10 @@ import sys
 import time
 from dataclasses import dataclass
 
+# The environment of processes that measure their own CPU time. When numpy is imported, OpenBLAS starts threads that
+# spin for tens of milliseconds, and process_time would add them to whatever is measured meanwhile.
+ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+
 
 @dataclass(frozen=True)
 class Run:

@@ -226,66 +226,67 @@ void mem_free(const pybpe_allocator *mem, void *ptr) {
     }
 }
 
-/* Sets t->block to new memory of n bytes, or NULL. A large table gets new pages from the system: malloc may return memory
-   that the program has used before, and pages that exist do not become huge ones. */
-static void mem_table_take(mem_table *t, const pybpe_allocator *mem, size_t n, bool large, bool zeroed) {
-#if defined(MADV_HUGEPAGE)
-    if (large && (mem == NULL || mem->resize == malloc_resize)) {
-        void *pages = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (pages != MAP_FAILED) { /* mem_table_free must not unmap NULL: where a program begins low, that unmaps it */
-            t->block = pages;
-            t->mapped = n;
-        }
-        return;
-    }
-#endif
-    (void)large;
-    t->block = zeroed ? mem_alloc_zeroed(mem, n, 1) : mem_alloc(mem, n);
-}
+enum { TABLE_ALIGN = 64, TABLE_HUGE_PAGE = 2 << 20, TABLE_LARGE = 16 << 20, TABLE_POPULATED = 256 << 10 };
 
-/* Asks the system for the pages of a table. Without them the result is slower, not wrong.
-
-   On pages of 4 KiB, a lookup costs a TLB miss if the table is much larger than the TLB reaches. So such a table gets huge
-   pages, which must be requested before the first access. For a smaller one, they are a risk: where a virtual machine
-   returns free memory to its host, the first access to one can take 18 ms. Its pages are made at once, which takes half as
-   long as making one at a time. */
-static void mem_table_advise(void *data, size_t n) {
+/* Asks the system for all pages of a part of a table at once, which takes half as long as one at a time. Without this,
+   the first accesses are slower, not wrong. */
+static void mem_table_populate(void *part, size_t n) {
 #if defined(MADV_HUGEPAGE)
-    const size_t large = (size_t)16 << 20;
-    if (n >= large) {
-        madvise(data, n, MADV_HUGEPAGE);
-    } else {
-        const int populate_write = 23; /* MADV_POPULATE_WRITE of Linux 5.14. Headers may be older */
-        madvise(data, n, populate_write);
+    const int populate_write = 23; /* MADV_POPULATE_WRITE of Linux 5.14. Headers may be older */
+    const uintptr_t page = 4096, start = ((uintptr_t)part + page - 1) & ~(page - 1);
+    const uintptr_t end = ((uintptr_t)part + n) & ~(page - 1);
+    if (n >= TABLE_POPULATED) {
+        madvise((uint8_t *)part + (start - (uintptr_t)part), end - start, populate_write);
     }
 #else
-    (void)data;
+    (void)part;
     (void)n;
 #endif
 }
 
-static bool mem_table_make(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size, bool zeroed) {
-    const size_t huge = (size_t)2 << 20; /* a huge page */
-    size_t n;
-    size_t padded;
-    *t = (mem_table){0};
-    if (!size_mul(count, size, &n) || n == 0) {
-        return false;
-    }
-    size_t align = n >= huge ? huge : 64;
-    if (!size_add(n, align, &padded)) {
-        return false;
-    }
-    mem_table_take(t, mem, padded, n >= huge, zeroed);
-    if (t->block == NULL) {
-        return false;
-    }
+/* Sets t->data to the first aligned byte of the block. */
+static void mem_table_align(mem_table *t, size_t align) {
     uintptr_t address = ((uintptr_t)t->block + align - 1) & ~(uintptr_t)(align - 1);
     t->data = (uint8_t *)t->block + (address - (uintptr_t)t->block);
-    if (n >= huge) {
-        mem_table_advise(t->data, n & ~(huge - 1));
+}
+
+/* Makes a table of n bytes of huge pages: on pages of 4 KiB, a lookup in a table much larger than the TLB reaches costs a
+   TLB miss. They must be requested before the first access, so the pages are new ones from the system. Smaller tables do
+   not have them, because they are a risk: where a virtual machine returns free memory to its host, the first access to
+   one can take 18 ms. Returns false if the table has to come from the allocator. */
+static bool mem_table_map(mem_table *t, const pybpe_allocator *mem, size_t n) {
+#if defined(MADV_HUGEPAGE)
+    if (n >= TABLE_LARGE && (mem == NULL || mem->resize == malloc_resize)) {
+        void *pages = mmap(NULL, n + TABLE_HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages != MAP_FAILED) { /* mem_table_free must not unmap NULL: where a program begins low, that unmaps it */
+            t->block = pages;
+            t->mapped = n + TABLE_HUGE_PAGE;
+            mem_table_align(t, TABLE_HUGE_PAGE);
+            madvise(t->data, n, MADV_HUGEPAGE);
+        }
+        return true;
     }
-    return true;
+#endif
+    (void)t;
+    (void)mem;
+    (void)n;
+    return false;
+}
+
+static bool mem_table_make(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size, bool zeroed) {
+    size_t n;
+    *t = (mem_table){0};
+    if (!size_mul(count, size, &n) || n == 0 || n > SIZE_MAX - TABLE_HUGE_PAGE) {
+        return false;
+    }
+    if (!mem_table_map(t, mem, n)) {
+        t->block = zeroed ? mem_alloc_zeroed(mem, n + TABLE_ALIGN, 1) : mem_alloc(mem, n + TABLE_ALIGN);
+        if (t->block != NULL) {
+            mem_table_align(t, TABLE_ALIGN);
+            mem_table_populate(t->data, n);
+        }
+    }
+    return t->block != NULL;
 }
 
 bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size) {
@@ -294,6 +295,24 @@ bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, siz
 
 bool mem_table_alloc_zeroed(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size) {
     return mem_table_make(t, mem, count, size, true);
+}
+
+bool mem_table_grow(mem_table *t, const pybpe_allocator *mem, size_t from, size_t to) {
+    if (t->mapped > 0 || to >= TABLE_LARGE) {
+        return false;
+    }
+    const size_t before = (size_t)((uint8_t *)t->data - (uint8_t *)t->block);
+    void *block = mem_resize(mem, t->block, to + TABLE_ALIGN);
+    if (block == NULL) {
+        return false;
+    }
+    t->block = block;
+    mem_table_align(t, TABLE_ALIGN);
+    if ((uint8_t *)t->data != (uint8_t *)block + before) {
+        memmove(t->data, (uint8_t *)block + before, from);
+    }
+    mem_table_populate((uint8_t *)t->data + from, to - from);
+    return true;
 }
 
 void mem_table_free(mem_table *t, const pybpe_allocator *mem) {

@@ -121,8 +121,8 @@ static inline void *mem_reserve(const pybpe_allocator *mem, void *items, size_t 
 /* A copy of the allocator for a handle to keep. NULL becomes malloc's. */
 pybpe_allocator mem_of(const pybpe_allocator *mem);
 
-/* Like mem_alloc_array, but aligned to 64 bytes and backed by huge pages where the system has them, not zeroed. For
-   large tables that are accessed at random. Free with mem_table_free. */
+/* Like mem_alloc_array, but aligned to 64 bytes and, from 16 MiB on, backed by huge pages where the system has them, not
+   zeroed. For large tables that are accessed at random. Free with mem_table_free. */
 typedef struct mem_table {
     void *data;    /* aligned */
     void *block;   /* the allocation */
@@ -130,6 +130,11 @@ typedef struct mem_table {
 } mem_table;
 bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);
 bool mem_table_alloc_zeroed(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);
+
+/* Makes a table of `from` bytes larger, mostly in place, so that less new memory is needed than for another table. The
+   new part is not zeroed. Returns false, with nothing changed, if memory ran out or if the table must be a new one, of
+   huge pages. */
+bool mem_table_grow(mem_table *t, const pybpe_allocator *mem, size_t from, size_t to);
 void mem_table_free(mem_table *t, const pybpe_allocator *mem);
 
 /* Secret numbers for hash tables, from the operating system's random source. No result of pybpe depends on them. */

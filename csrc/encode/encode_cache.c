@@ -50,33 +50,48 @@ static void set_push(pybpe_cache *c, cache_slot *set, const cache_slot *word) {
     set[0] = *word;
 }
 
-/* Replaces the tables with larger ones. Short words are moved. Long ones are forgotten. */
-static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
-    size_t sets = (size_t)1 << log2_sets;
-    mem_table table;
-    if (!mem_table_alloc_zeroed(&table, &c->mem, sets, CACHE_WAYS * sizeof(cache_slot))) {
-        return false;
+/* Moves the short words to a table of `ratio` times as many sets. `from` may be the start of that table: the words of a
+   group, which is a set and its neighbor, go to `ratio` groups, and none of these begins before it, so the last group
+   goes first. */
+static void cache_spread(pybpe_cache *c, const cache_slot *from, size_t groups, size_t ratio) {
+    enum { GROUP = 2 * CACHE_WAYS };
+    for (size_t group = groups; group-- > 0;) {
+        cache_slot words[GROUP];
+        memcpy(words, from + GROUP * group, sizeof words);
+        memset((cache_slot *)c->table.data + GROUP * ratio * group, 0, ratio * sizeof words);
+        for (size_t i = 0; i < GROUP; i++) {
+            word_key key = {words[i].key.lo, words[i].key.hi & (UINT64_MAX >> 4)};
+            if (key.hi >> 56 != 0) {
+                set_push(c, cache_set(c, key), &words[i]);
+                c->added += 1;
+            }
+        }
     }
+}
+
+/* Enlarges the tables, or makes the first ones. Short words are moved. Long ones are forgotten. */
+static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
+    const size_t sets = (size_t)1 << log2_sets, set_size = CACHE_WAYS * sizeof(cache_slot);
     cache_long_slot *long_slots = mem_alloc_zeroed(&c->mem, sets / CACHE_LONG_SHARE, sizeof *long_slots);
     if (long_slots == NULL) {
-        mem_table_free(&table, &c->mem);
         return false;
     }
-    mem_table old = c->table;
-    size_t old_slots = c->sets * CACHE_WAYS;
-    c->table = table;
+    mem_table old = {0};
+    if (c->sets == 0 || !mem_table_grow(&c->table, &c->mem, c->sets * set_size, sets * set_size)) {
+        mem_table table;
+        if (!mem_table_alloc_zeroed(&table, &c->mem, sets, set_size)) {
+            mem_free(&c->mem, long_slots);
+            return false;
+        }
+        old = c->table;
+        c->table = table;
+    }
+    const size_t groups = c->sets / 2, ratio = c->sets > 0 ? sets / c->sets : 0;
     c->sets = sets;
     c->shift = 64 - log2_sets;
     c->added = 0;
     c->crowded = 0;
-    for (size_t i = 0; i < old_slots; i++) {
-        const cache_slot *from = (const cache_slot *)old.data + i;
-        word_key key = {from->key.lo, from->key.hi & (UINT64_MAX >> 4)};
-        if (key.hi >> 56 != 0) {
-            set_push(c, cache_set(c, key), from);
-            c->added += 1;
-        }
-    }
+    cache_spread(c, old.data != NULL ? old.data : c->table.data, groups, ratio);
     mem_table_free(&old, &c->mem);
     mem_free(&c->mem, c->long_slots);
     c->long_slots = long_slots;
@@ -143,18 +158,17 @@ void pybpe_cache_free(pybpe_cache *c) {
 /* Returns log2 of the number of sets that the table should have for n more bytes of text. */
 static unsigned sets_wanted(const pybpe_cache *c, size_t n) {
     const size_t usual = (size_t)1 << CACHE_LOG2_SETS_USUAL;
-    const size_t few = (size_t)1 << 16;
+    const size_t few = (size_t)1 << 15;
     if (c->sets >= usual) { /* twice the memory must be worth it */
         return c->crowded > c->sets / 4 ? CACHE_LOG2_SETS_MAX : CACHE_LOG2_SETS_USUAL;
     }
-    /* The first megabyte of natural text has a new word in about 60 bytes. The first 10 MB have one in about 150. */
-    size_t want = n / 32 < few ? n / 32 : few;
-    want = want > n / 96 ? want : n / 96;
-    /* With one word for every two sets, one group of four slots in 270 lacks room. Without room, a word is merged each
-       time that it occurs. New memory is slow, so a table from 2 MiB on only doubles. */
-    if (c->added > c->sets / 2) {
-        const size_t more = c->sets * (c->sets < few / 2 ? 4 : 2);
-        want = want > more ? want : more;
+    /* The first megabyte of natural text has a new word in about 60 bytes. The first 10 MB have one in about 150. So the
+       table gets a set for each word, and half of its slots stay free. Later there are few new words, and text enough to
+       pay for a larger table: new memory is slow. */
+    size_t want = n / 64 < few ? n / 64 : few;
+    want = want > n / 160 ? want : n / 160;
+    if (c->added > (c->sets < usual / 2 ? c->sets : c->sets / 2)) {
+        want = want > 2 * c->sets ? want : 2 * c->sets;
     }
     unsigned log2_sets = CACHE_LOG2_SETS_MIN;
     while (log2_sets < CACHE_LOG2_SETS_USUAL && (size_t)1 << log2_sets < want) {

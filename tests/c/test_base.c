@@ -130,10 +130,17 @@ static void test_allocator(void) {
             CHECK(!mem_table_alloc(&table, NULL, SIZE_MAX / 4, 1) && table.block == NULL && table.mapped == 0);
             mem_table_free(&table, NULL);
         }
-        for (size_t n = 1; n <= (size_t)5 << 20; n = 3 * n + 1) {
+        const size_t large = (size_t)16 << 20;
+        for (size_t n = 1; n <= 2 * large; n = 3 * n + 1) {
             CHECK(mem_table_alloc(&table, mem, n, 1));
-            CHECK_EQ((uintptr_t)table.data % (n >= (size_t)2 << 20 ? (size_t)2 << 20 : 64), 0);
+            CHECK_EQ((uintptr_t)table.data % (n >= large && table.mapped > 0 ? (size_t)2 << 20 : 64), 0);
             memset(table.data, 1, n);
+            const bool grows = mem_table_grow(&table, mem, n, 3 * n);
+            CHECK_EQ(grows, 3 * n < large);
+            const uint8_t *grown = table.data;
+            CHECK(grown[0] == 1 && memcmp(grown, grown + 1, n - 1) == 0); /* all are as before */
+            CHECK_EQ((uintptr_t)table.data % 64, 0);
+            memset(table.data, 2, grows ? 3 * n : n);
             mem_table_free(&table, mem);
             CHECK(mem_table_alloc_zeroed(&table, mem, n, 1));
             const uint8_t *bytes = table.data;

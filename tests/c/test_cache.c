@@ -149,15 +149,15 @@ static void test_growing_to_the_usual_size(const pybpe_encoder *e) {
     pybpe_cache *c = NULL;
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     const size_t least = c->sets;
-    c->added = least;
-    cache_fit(c, 32 * 16 * least); /* four times as large would be enough for the words */
+    c->added = least + 1;
+    cache_fit(c, 64 * 16 * least); /* twice as large would be enough for the words */
     CHECK_EQ(c->sets, 16 * least);
-    c->added = c->sets;
+    c->added = c->sets + 1;
     cache_fit(c, 1);
+    CHECK_EQ(c->sets, 32 * least);
+    cache_fit(c, 64 * 128 * least); /* half as large, because long texts have fewer words per byte */
     CHECK_EQ(c->sets, 64 * least);
-    cache_fit(c, 32 * 256 * least); /* half of the usual size, but long texts have fewer words per byte */
-    CHECK_EQ(c->sets, 128 * least);
-    cache_fit(c, 96 * 256 * least);
+    cache_fit(c, 160 * 256 * least);
     CHECK_EQ(c->sets, 256 * least);
     c->added = c->sets;
     cache_fit(c, 1);
@@ -228,11 +228,27 @@ static void test_resizing(const pybpe_encoder *e) {
         CHECK(ids[i] != 0);
     }
     const size_t added = c->added;
-    cache_fit(c, 1 << 16);
-    CHECK_EQ(c->sets, 1 << 11);
-    CHECK_EQ(c->added, added); /* all of them may need room soon */
-    for (size_t i = 0; i < WORDS; i++) {
-        CHECK_EQ(first_id(c, cache_set(c, keys[i]), keys[i]), ids[i]);
+    const struct {
+        size_t sets, text;
+    } sizes[] = {{1 << 11, 1 << 17}, {1 << 12, 1 << 18}, {1 << 15, 1 << 21}, {1 << 18, 160 << 18}};
+    for (size_t size = 0; size < sizeof sizes / sizeof *sizes; size++) { /* the last is a new table. The others grow */
+        const size_t before = c->sets;
+        for (m.left = 0; m.left < 2; m.left++) { /* no memory, or only for the long words: it stays as it is */
+            const long left = m.left;
+            cache_fit(c, sizes[size].text);
+            CHECK_EQ(c->sets, before);
+            m.left = left;
+            for (size_t i = 0; i < WORDS; i++) {
+                CHECK_EQ(first_id(c, cache_set(c, keys[i]), keys[i]), ids[i]);
+            }
+        }
+        m.left = -1;
+        cache_fit(c, sizes[size].text);
+        CHECK_EQ(c->sets, sizes[size].sets);
+        CHECK_EQ(c->added, added); /* all of them may need room soon */
+        for (size_t i = 0; i < WORDS; i++) {
+            CHECK_EQ(first_id(c, cache_set(c, keys[i]), keys[i]), ids[i]);
+        }
     }
     pybpe_cache_free(c);
     CHECK_EQ(m.blocks, 0);
@@ -269,25 +285,25 @@ static void test_generations(const pybpe_encoder *e) {
     pybpe_cache_free(c);
 }
 
-/* A small table grows for long texts, one set per 32 bytes, and after many words; one of the usual size grows once,
+/* A small table grows for long texts, one set per 64 bytes, and after many words; one of the usual size grows once,
    when it has turned many words away. */
 static void test_growing(const pybpe_encoder *e) {
     const size_t much = (size_t)1 << 40;
     pybpe_cache *c = NULL;
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     for (size_t sets = c->sets; sets < 1 << 13; sets *= 2) {
-        cache_fit(c, 32 * sets);
+        cache_fit(c, 64 * sets);
         CHECK_EQ(c->sets, sets);
-        cache_fit(c, 32 * sets + 32);
+        cache_fit(c, 64 * sets + 64);
         CHECK_EQ(c->sets, 2 * sets);
     }
-    for (size_t sets = 1 << 13, factor = 4; sets < 1 << 18; sets *= factor, factor = sets < 1 << 15 ? 4 : 2) {
-        c->added = sets / 2;
+    for (size_t sets = 1 << 13; sets < 1 << 18; sets *= 2) {
+        c->added = sets < 1 << 17 ? sets : sets / 2;
         cache_fit(c, 0);
         CHECK_EQ(c->sets, sets);
         c->added += 1;
         cache_fit(c, 0);
-        CHECK_EQ(c->sets, factor * sets);
+        CHECK_EQ(c->sets, 2 * sets);
     }
     cache_fit(c, much);
     const size_t usual = c->sets;
