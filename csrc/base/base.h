@@ -176,6 +176,10 @@ static inline void store_u32(uint8_t *p, uint32_t x) {
         p[i] = (uint8_t)(x >> (8 * i));
     }
 }
+static inline void store_u64(uint8_t *p, uint64_t x) {
+    store_u32(p, (uint32_t)x);
+    store_u32(p + 4, (uint32_t)(x >> 32));
+}
 
 /* Bytes of UTF-8. */
 static inline bool byte_is_ascii(uint8_t byte) { return byte < 0x80; }

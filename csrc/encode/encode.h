@@ -27,6 +27,12 @@ void whole_table_free(whole_table *w, const pybpe_allocator *mem);
 /* The id of a word that is such a token, or PYBPE_NO_ID. */
 uint32_t whole_table_find(const whole_table *w, const pybpe_vocab *v, const uint8_t *word, size_t n);
 
+/* encode_lookup.c: makes encoder.reached, if it is of use. */
+int reached_new(pybpe_encoder *e, pybpe_error *err);
+
+/* Whether merging the bytes of an ordinary token of up to 15 bytes gives that token. Needs encoder.reached. */
+bool token_is_reached(const pybpe_encoder *e, uint32_t id);
+
 /* encode_units.c: checks that every byte of a text has a token. `at` is where the text begins in the caller's text. */
 int encoder_check_bytes(const pybpe_encoder *e, const uint8_t *text, size_t n, size_t at, pybpe_error *err);
 
@@ -48,8 +54,24 @@ struct pybpe_encoder {
     merge_table table;
     boundary_table boundaries;
     whole_table whole;
+    uint8_t *reached; /* what is known of each token: one of the below. NULL: there is no need to know, or no way */
     encode_stages *stages; /* NULL: all merges are applied at once */
 };
+
+enum { REACHED_UNKNOWN, REACHED_NEVER, REACHED };
+
+/* Whether new words may be looked up among the tokens. */
+static inline bool encoder_looks_up(const pybpe_encoder *e) { return e->vocab->all_own || e->reached != NULL; }
+
+/* The token that merging a word of up to 15 bytes gives, or PYBPE_NO_ID if it gives several. `hash` is that of the
+   vocabulary's index. */
+static inline uint32_t token_lookup(const pybpe_encoder *e, word_key word, uint64_t hash) {
+    const uint32_t id = vocab_find_word(e->vocab, word, hash);
+    if (id == PYBPE_NO_ID || e->vocab->all_own || __atomic_load_n(&e->reached[id], __ATOMIC_RELAXED) == REACHED) {
+        return id;
+    }
+    return token_is_reached(e, id) ? id : PYBPE_NO_ID;
+}
 
 static inline bool encoder_is_narrow(const pybpe_encoder *e) { return e->narrow; }
 

@@ -123,7 +123,7 @@ static int cache_make(pybpe_cache **out, const pybpe_encoder *e, const pybpe_all
                        .narrow = encoder_is_narrow(e),
                        .seed = hash_seed_draw(),
                        .generation = 1,
-                       .has_new_words = true};
+                       .has_new_tokens = true};
     c->seed.a |= 1;
     c->seed.b |= 1;
     c->arena = mem_alloc(mem, CACHE_ARENA_MIN);

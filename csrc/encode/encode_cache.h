@@ -65,7 +65,7 @@ struct pybpe_cache {
     uint8_t *arena;
     size_t arena_size, arena_used;
     uint32_t generation; /* from 1 */
-    bool has_new_words;  /* the last text had many words that were not in the table: see units_sift */
+    bool has_new_tokens; /* many words of the last text were not in the table, and are tokens: see units_sift */
     apply_scratch scratch;
     size_t long_bytes;         /* total length of the words of more than APPLY_SHORT_MAX bytes that had to be merged */
     apply_blocks_table blocks; /* filled when that is large */

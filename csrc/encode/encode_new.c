@@ -53,6 +53,7 @@ static void encoder_unmake(pybpe_encoder *e) {
         merge_table_free(&e->table, &mem);
         boundary_table_free(&e->boundaries, &mem);
         whole_table_free(&e->whole, &mem);
+        mem_free(&mem, e->reached);
         pybpe_specials_free(e->specials);
         pybpe_pretok_free(e->named);
         mem_free(&mem, e);
@@ -67,6 +68,7 @@ static int encoder_fill(pybpe_encoder *e, const pybpe_pretok *p, pybpe_error *er
     PYBPE_TRY(apply_chars_fill(&e->table, &spec, mem, err));
     PYBPE_TRY(boundary_table_new(&e->boundaries, v, mem, err));
     PYBPE_TRY(v->whole_words ? whole_table_new(&e->whole, v, &e->table, mem, err) : PYBPE_OK);
+    PYBPE_TRY(reached_new(e, err));
     PYBPE_TRY(v->specials_count > 0 ? make_specials(&e->specials, v, mem, err) : PYBPE_OK);
     if (p == NULL && v->pattern != PYBPE_PATTERN_CUSTOM) {
         PYBPE_TRY(pybpe_pretok_new(&e->named, v->pattern, mem, err));

@@ -8,7 +8,7 @@ much larger than the processor's caches costs hardly more than a small one.
 #include "encode/encode_stages.h"
 #include "encode/encode_work.h"
 
-/* MANY_UNITS: if fewer than one of so many is new, it costs more to look for new ones than that saves. */
+/* MANY_UNITS: if fewer than one of so many is a new token, it costs more to look for such ones than that saves. */
 enum { MANY_BYTES = 1 << 18, MANY_UNITS = 64 };
 static const uint64_t ID_UNIT = UINT64_C(1) << 55;
 
@@ -69,6 +69,10 @@ static bool key_is_ascii(word_key key) {
     return ((key.lo | key.hi) & high_bits) == 0; /* the length, up to 15, has no high bit */
 }
 
+/* Whether a unit may be a token that it is worth looking for: words of ASCII characters. Other words start as characters,
+   so merging them is fast. */
+static bool unit_is_likely(word_key key) { return key_is_ascii(key) && key.hi >> 56 > 1; }
+
 /* Adds a word of up to 15 bytes to the cache. `token` is the token that it is, if that is known. Sets its ids, and returns
    their number. */
 static size_t word_insert(encode_work *work, cache_slot *set, word_key key, uint32_t token,
@@ -80,24 +84,25 @@ static size_t word_insert(encode_work *work, cache_slot *set, word_key key, uint
         const size_t n = word_key_unpack(key, bytes);
         count = apply_short(&work->e->table, bytes, n, ids);
     }
+    work->new_tokens += count == 1 && unit_is_likely(key);
     cache_add(work->c, set, key, ids, count);
     return count;
 }
 
-/* Whether a unit may be a token that it is worth looking for: words of ASCII characters. Other words start as characters,
-   so merging them is fast. */
-static bool unit_is_likely(word_key key) { return key_is_ascii(key) && key.hi >> 56 > 1; }
-
 /* Sets units[0..count) to the likely units of the batch that are not in their sets, and returns their number. */
 static size_t units_missing(const encode_work *work, uint16_t units[BATCH_UNITS]) {
-    size_t count = 0;
+    size_t missing = 0;
     for (size_t i = 0; i < work->count; i++) {
-        const word_key key = {work->los[i], work->his[i]};
         const cache_slot *set = work->sets[i];
         PYBPE_PREFETCH(work->sets[i + UNITS_AHEAD]);
-        const int known = (int)cache_slot_holds(&set[0], key) | (int)cache_slot_holds(&set[1], key);
+        units[missing] = (uint16_t)i; /* no branch, which would be hard to predict */
+        missing += (size_t)((work->los[i] != set[0].key.lo) & (work->los[i] != set[1].key.lo));
+    }
+    size_t count = 0;
+    for (size_t k = 0; k < missing; k++) {
+        const size_t i = units[k];
         units[count] = (uint16_t)i;
-        count += (size_t)(~known & (int)unit_is_likely(key) & 1); /* no branch, which would be hard to predict */
+        count += unit_is_likely((word_key){work->los[i], work->his[i]});
     }
     return count;
 }
@@ -107,30 +112,28 @@ static size_t units_missing(const encode_work *work, uint16_t units[BATCH_UNITS]
 static __attribute__((noinline)) void units_sift(encode_work *work) {
     const pybpe_vocab *v = work->e->vocab;
     uint16_t units[BATCH_UNITS];
-    token_key keys[BATCH_UNITS];
+    uint64_t hashes[BATCH_UNITS];
     const size_t count = units_missing(work, units);
     for (size_t k = 0; k < count; k++) {
+        hashes[k] = word_key_hash((word_key){work->los[units[k]], work->his[units[k]]}, v->seed);
+        vocab_prefetch(v, hashes[k]);
+    }
+    for (size_t k = 0; k < count; k++) {
+        vocab_prefetch_token(v, hashes[k]);
+    }
+    for (size_t k = 0; k < count; k++) {
         const word_key key = {work->los[units[k]], work->his[units[k]]};
-        keys[k] = (token_key){.n = (size_t)(key.hi >> 56), .word = key, .hash = word_key_hash(key, v->seed)};
-        vocab_prefetch(v, &keys[k]);
-    }
-    for (size_t k = 0; k < count; k++) {
-        vocab_prefetch_token(v, &keys[k]);
-    }
-    for (size_t k = 0; k < count; k++) {
         cache_slot *set = work->sets[units[k]];
         uint32_t ids[WORD_INLINE_MAX];
-        if (cache_find(work->c, set, keys[k].word) == NULL) { /* a word may be in the batch twice */
-            word_insert(work, set, keys[k].word, vocab_find(v, &v->ordinary_index, &keys[k]), ids);
+        if (cache_find(work->c, set, key) == NULL) { /* a word may be in the batch twice */
+            word_insert(work, set, key, token_lookup(work->e, key, hashes[k]), ids);
         }
     }
-    work->misses = count;
 }
 
 /* Encodes a unit that is not in its set, or whose ids are not in its slot. */
 static __attribute__((noinline)) void unit_encode(encode_work *work, word_key key, cache_slot *set) {
     size_t n = (size_t)(key.hi >> 56);
-    work->misses += unit_is_likely(key);
     if (key.hi == ID_UNIT) {
         const uint32_t id = (uint32_t)key.lo;
         sink_put(&work->sink, &id, 1);
@@ -153,7 +156,9 @@ static __attribute__((noinline)) void unit_encode(encode_work *work, word_key ke
         return;
     }
     uint32_t ids[WORD_INLINE_MAX];
-    count = word_insert(work, set, key, PYBPE_NO_ID, ids);
+    const bool looks_up = work->c->has_new_tokens && unit_is_likely(key) && encoder_looks_up(work->e);
+    const uint64_t hash = word_key_hash(key, work->e->vocab->seed);
+    count = word_insert(work, set, key, looks_up ? token_lookup(work->e, key, hash) : PYBPE_NO_ID, ids);
     sink_put(&work->sink, ids, count);
 }
 
@@ -212,8 +217,8 @@ void units_flush(encode_work *work) {
     for (size_t i = 0; i < UNITS_AHEAD; i++) {
         work->sets[work->count + i] = work->c->table.data; /* units_emit prefetches beyond the last unit */
     }
-    work->misses = 0;
-    if (work->c->has_new_words && work->e->vocab->all_own) {
+    work->new_tokens = 0;
+    if (work->c->has_new_tokens && encoder_looks_up(work->e)) {
         units_sift(work);
     }
     for (size_t i = 0; i < work->ended; i++) {
@@ -223,7 +228,7 @@ void units_flush(encode_work *work) {
     }
     units_emit_any(work, from, work->count);
     if (work->count > 0) {
-        work->c->has_new_words = MANY_UNITS * work->misses > work->count;
+        work->c->has_new_tokens = MANY_UNITS * work->new_tokens > work->count;
     }
     work->count = 0;
     work->ended = 0;

@@ -24,7 +24,7 @@ typedef struct encode_work {
     int code; /* the first error. Later units are dropped */
     id_sink sink;
     size_t count;                                /* of units */
-    size_t misses;                               /* units of this batch that were not in their sets */
+    size_t new_tokens;                           /* words of this batch that were not in the cache and are one token */
     uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys. Separate arrays, because gcc would join the halves
     inefficiently */
     cache_slot *sets[BATCH_UNITS + UNITS_AHEAD]; /* those after the last unit are only prefetched */

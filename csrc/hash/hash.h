@@ -66,10 +66,8 @@ static inline word_key word_key_load(const uint8_t *w, size_t len, const uint8_t
 /* The length of the word, and its bytes: the inverse of the functions above. The bytes after the
    word are not meaningful. */
 static inline size_t word_key_unpack(word_key key, uint8_t bytes[16]) {
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (uint8_t)(key.lo >> (8 * i));
-        bytes[8 + i] = (uint8_t)(key.hi >> (8 * i));
-    }
+    store_u64(bytes, key.lo);
+    store_u64(bytes + 8, key.hi);
     return (size_t)(key.hi >> 56);
 }
 

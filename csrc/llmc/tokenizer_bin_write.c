@@ -4,11 +4,6 @@ Writing tokenizer.bin. tokenizer_bin.h has the layout.
 #include "llmc/tokenizer_bin.h"
 #include "vocab/vocab.h"
 
-static void store_u64(uint8_t *p, uint64_t x) {
-    store_u32(p, (uint32_t)x);
-    store_u32(p + 4, (uint32_t)(x >> 32));
-}
-
 static int check_savable(const pybpe_vocab *v, const char *path, int version, pybpe_error *err) {
     if (version != 1 && version != 2) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "%s: tokenizer.bin has no version %d; choose 2, or 1 for old readers",

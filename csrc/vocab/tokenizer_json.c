@@ -314,7 +314,7 @@ static bool read_pair(const json_reader *r, json *j, uint8_t *out, size_t *n, si
 /* Adds merges to v. If a part is no token, returns false, with j after that merge. */
 static bool find_merges(pybpe_vocab *v, const spelled_merge *merges, size_t count, json *j) {
     for (size_t i = 0; i < 2 * count; i++) {
-        vocab_prefetch_token(v, &merges[i / 2].parts[i % 2]);
+        vocab_prefetch_token(v, merges[i / 2].parts[i % 2].hash);
     }
     for (size_t i = 0; i < count; i++) {
         uint32_t *ids = v->merges + 2 * v->merges_count++;
@@ -349,8 +349,8 @@ static bool read_merges(const json_reader *r, json *j, pybpe_vocab *v) {
             sound = json_peek(j) == '[' ? read_pair(r, j, out, &n, &m) : read_joined(r, j, out, &n, &m);
             if (sound) {
                 merges[count] = (spelled_merge){{vocab_key(v, out, n, end), vocab_key(v, out + n, m, end)}, j->at};
-                vocab_prefetch(v, &merges[count].parts[0]);
-                vocab_prefetch(v, &merges[count].parts[1]);
+                vocab_prefetch(v, merges[count].parts[0].hash);
+                vocab_prefetch(v, merges[count].parts[1].hash);
                 count += 1;
                 out += n + m;
                 more = json_take(j, ',');

@@ -19,12 +19,16 @@ typedef struct token_index {
     uint32_t id_mask; /* the low bits */
 } token_index;
 
-/* A token as decoding copies it: 16 bytes at once. The first `length` count. */
-enum { RECORD_MAX = 15, RECORD_NONE = 128 };
+/* A token as decoding copies it: 16 bytes at once. The first `length` count, and zeros follow, as in a word_key. */
+enum { RECORD_MAX = WORD_INLINE_MAX, RECORD_NONE = 128 };
 typedef struct token_record {
     uint8_t bytes[RECORD_MAX];
     uint8_t length; /* RECORD_NONE: the id is unused, or its token is longer */
 } token_record;
+
+static inline bool record_is(const token_record *r, word_key word) {
+    return word_key_equal((word_key){load_u64(r->bytes), load_u64((const uint8_t *)r + 8)}, word);
+}
 
 struct pybpe_vocab {
     pybpe_allocator mem;
@@ -134,15 +138,32 @@ static inline token_key vocab_key(const pybpe_vocab *v, const uint8_t *bytes, si
 }
 
 /* Prefetches the first slot of ordinary_index in which a token may be. */
-static inline void vocab_prefetch(const pybpe_vocab *v, const token_key *key) {
-    PYBPE_PREFETCH(&v->ordinary_index.slots[key->hash & v->ordinary_index.mask]);
+static inline void vocab_prefetch(const pybpe_vocab *v, uint64_t hash) {
+    PYBPE_PREFETCH(&v->ordinary_index.slots[hash & v->ordinary_index.mask]);
 }
 
 /* Prefetches the record of the token that is in that slot. */
-static inline void vocab_prefetch_token(const pybpe_vocab *v, const token_key *key) {
+static inline void vocab_prefetch_token(const pybpe_vocab *v, uint64_t hash) {
     const token_index *index = &v->ordinary_index;
-    const uint32_t next = index->slots[key->hash & index->mask] & index->id_mask; /* id + 1, or 0 */
+    const uint32_t next = index->slots[hash & index->mask] & index->id_mask; /* id + 1, or 0 */
     PYBPE_PREFETCH(&v->records[next > 0 ? next - 1 : 0]);
+}
+
+/* The bits of a hash that are in a slot of an index. */
+static inline uint32_t slot_tag(const token_index *index, uint64_t hash) {
+    return (uint32_t)(hash >> 32) & ~index->id_mask;
+}
+
+/* The ordinary token that is a word of up to 15 bytes with a hash, or PYBPE_NO_ID. */
+static inline uint32_t vocab_find_word(const pybpe_vocab *v, word_key word, uint64_t hash) {
+    const token_index *index = &v->ordinary_index;
+    const uint32_t tag = slot_tag(index, hash);
+    for (size_t i = (size_t)hash & index->mask;; i = (i + 1) & index->mask) {
+        const uint32_t id = (index->slots[i] & index->id_mask) - 1;
+        if (id == PYBPE_NO_ID || ((index->slots[i] & ~index->id_mask) == tag && record_is(&v->records[id], word))) {
+            return id;
+        }
+    }
 }
 
 /* The token with these bytes, or PYBPE_NO_ID. */

@@ -10,8 +10,7 @@ static token_key vocab_key_of(const pybpe_vocab *v, uint32_t id) {
 
 static bool token_is(const pybpe_vocab *v, size_t id, const token_key *key) {
     if (key->n <= RECORD_MAX) { /* a record has the length and the bytes in one place */
-        const token_record *r = &v->records[id];
-        return r->length == key->n && word_key_equal(word_key_fast(r->bytes, key->n), key->word);
+        return record_is(&v->records[id], key->word);
     }
     return vocab_token_length(v, id) == key->n && memcmp(vocab_token(v, id), key->bytes, key->n) == 0;
 }
@@ -29,9 +28,6 @@ static int index_new(token_index *index, size_t tokens, size_t ids, const pybpe_
     }
     return memory_check(index->slots, "the index of a vocabulary", slots * 4, err);
 }
-
-/* The bits of a hash that are in a slot. */
-static uint32_t slot_tag(const token_index *index, uint64_t hash) { return (uint32_t)(hash >> 32) & ~index->id_mask; }
 
 /* The id in a slot, or PYBPE_NO_ID. */
 static uint32_t slot_id(const token_index *index, uint32_t slot) { return (slot & index->id_mask) - 1; }
@@ -135,13 +131,13 @@ static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error 
     memset(v->byte_ids, 0xFF, sizeof v->byte_ids);
     for (size_t id = 0; code == PYBPE_OK && id < v->count && id < INDEX_AHEAD; id++) {
         keys[id] = vocab_key_of(v, (uint32_t)id);
-        vocab_prefetch(v, &keys[id]);
+        vocab_prefetch(v, keys[id].hash);
     }
     for (size_t id = 0; code == PYBPE_OK && id < v->count; id++) {
         const token_key key = keys[id % INDEX_AHEAD];
         if (id + INDEX_AHEAD < v->count) {
             keys[id % INDEX_AHEAD] = vocab_key_of(v, (uint32_t)(id + INDEX_AHEAD));
-            vocab_prefetch(v, &keys[id % INDEX_AHEAD]);
+            vocab_prefetch(v, keys[id % INDEX_AHEAD].hash);
         }
         if (!token_is_ordinary(v, (uint32_t)id)) {
             continue;
@@ -171,8 +167,13 @@ static void fill_records(pybpe_vocab *v) {
     for (size_t id = 0; id < v->count; id++) {
         size_t n = vocab_token_length(v, id);
         token_record *r = &v->records[id];
-        memcpy(r, vocab_token(v, id), sizeof *r); /* the padding makes this safe for the last token too */
-        r->length = v->lengths[id] = (uint8_t)(n > 0 && n <= RECORD_MAX ? n : RECORD_NONE);
+        *r = (token_record){.length = RECORD_NONE};
+        if (n > 0 && n <= RECORD_MAX) {
+            const word_key key = word_key_fast(vocab_token(v, id), n); /* the padding lets it read 16 bytes */
+            store_u64(r->bytes, key.lo);
+            store_u64((uint8_t *)r + 8, key.hi);
+        }
+        v->lengths[id] = r->length;
     }
     v->records[v->count] = (token_record){.length = RECORD_NONE};
     v->lengths[v->count] = RECORD_NONE;
