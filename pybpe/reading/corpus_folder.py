@@ -95,13 +95,13 @@ def corpus_of(places: Iterable[Place]) -> Found:
         for number, name in enumerate(listed or ()):
             order[prefix + name] = (prefix + min(listed or ()), number)
         own = _own_files(place)
-        all_names = set(place.names)
+        hidden = set(filter(is_hidden, place.names))
         for name in place.names if listed is None else listed:
-            if is_hidden(name):
+            if name in hidden:
                 continue
             to = found.own if name in own else found.spare if name.lower().endswith(_SPARE) else kept
             to.append(prefix + name)
-            if to is kept and not all_names.isdisjoint((receipt_name(name), CLEANED)):
+            if hidden and to is kept and not hidden.isdisjoint((receipt_name(name), CLEANED)):
                 found.cleaned.append(prefix + name)
     kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
     return Found(kept, *map(sorted, found[1:]))

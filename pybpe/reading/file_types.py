@@ -116,12 +116,16 @@ _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
 def plain_starts(data: bytes, offsets: Sequence[int]) -> list[bool]:
-    """Returns for the first HEAD_BYTES of every file, data[offsets[i] : offsets[i + 1]], whether they show at a glance
-    that the file is plain text in UTF-8: `no_text`, `binary_kind` and the others below need not look at it."""
-    has_controls = len(data.translate(None, _CONTROLS)) < len(data)  # faster for all at once. Most often there are none
+    """Returns for the start of every file, data[offsets[i] : offsets[i + 1]], whether it shows at a glance that the
+    file is plain text if it is UTF-8: `no_text`, `binary_kind` and the others below need not look at it."""
+    ranges = [(start, end, min(start + HEAD_BYTES, end)) for start, end in pairwise(offsets)]
+    heads = b"".join([data[start:head] for start, _, head in ranges])
+    # It is faster to look at all at once. Most often there are none.
+    has_controls = b"\0" in data or len(heads.translate(None, _CONTROLS)) < len(heads)
     return [
-        _PLAIN.match(data, start, end) is not None and not (has_controls and _CONTROL.search(data, start, end))
-        for start, end in pairwise(offsets)
+        _PLAIN.match(data, start, end) is not None
+        and not (has_controls and (data.find(0, start, end) >= 0 or _CONTROL.search(data, start, head)))
+        for start, end, head in ranges
     ]
 
 

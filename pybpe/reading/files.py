@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, groupby, islice, pairwise
 from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
@@ -39,7 +39,7 @@ from ..support.output_files import (
 )
 from ..support.parallel import map_ordered
 from ..support.progress import Progress
-from .charset import are_utf8, check_encoding, is_crlf, may_be_crlf, may_be_utf8, seems_utf8
+from .charset import are_utf8, check_encoding, is_crlf, may_be_utf8, seems_utf8
 from .corpus_folder import Found, corpus_of_folder, is_of_desktop
 from .cuts import PIECE_BYTES
 from .documents import CLUSTER
@@ -57,10 +57,9 @@ from .input_file import (
 )
 from .inputs import STDIN, Inputs, ReadOptions, first_of, path_list
 from .objects import OBJECT, lines_of
-from .streams import packing_of_name, without_ending
+from .streams import JSON_HEAD_BYTES, packing_of_name, without_ending
 
 SMALL_BYTES = 1 << 16  # of a small file: reading a smaller one costs little more than opening it
-_FIRST_LOOK_BYTES = 1 << 12  # of each file that C reads at first: most small files, to see whether they are UTF-8
 _AT_ONCE = 256  # files that C reads in one call
 _GROUP_BYTES = 1 << 20  # of small files that are encoded together
 
@@ -177,12 +176,12 @@ def look_at(
     paths: Iterable[str], read: ReadOptions, known: bool
 ) -> Iterator[tuple[InputFile | SmallFiles, NoText | None]]:
     """Yields what `InputFile.look` returns for some local files, in order, many small ones together. C reads the starts
-    of many at once. `known` says that all are regular files or links."""
+    of many at once, and small ones whole. `known` says that all are regular files or links."""
     rest = iter(paths)
     may_be_small = read.encoding in (None, "utf-8") and read.documents != "jsonl"
     in_utf8 = True if read.encoding is None else None
     while some := list(islice(rest, _AT_ONCE)):
-        starts = _binding.FileStarts(some, _FIRST_LOOK_BYTES, _LOOK_BYTES * len(some), known)
+        starts = _binding.FileStarts(some, JSON_HEAD_BYTES, JSON_HEAD_BYTES * len(some), known)
         sizes, modified, offsets = starts.sizes, starts.modified, starts.offsets
         data = bytes(starts.data[: offsets[-1]])
         small = [
@@ -200,7 +199,9 @@ def look_at(
             text = text._replace(is_crlf=others[i][0].is_crlf)
             small[i] = may_be_small and sizes[i] <= SMALL_BYTES and others[i] == (text, None)
         sums = list(accumulate(sizes, initial=0))
-        are_crlf = bytes(len(some)) if read.keep_crlf else _are_crlf(some, small, starts, data, known)
+        are_crlf = bytes(len(some))
+        if b"\r" in data and not read.keep_crlf:
+            are_crlf = bytes(each and is_crlf(data[a:b]) for each, (a, b) in zip(small, pairwise(offsets)))
         begin = 0
         while begin < len(some):
             if not small[begin]:
@@ -211,35 +212,6 @@ def look_at(
             end = next((i for i in range(begin, most) if not small[i]), most)
             yield SmallFiles(some[begin:end], sizes[begin:end], modified[begin:end], are_crlf[begin:end]), None
             begin = end
-
-
-def _are_crlf(
-    paths: Sequence[str], small: Sequence[bool], starts: _binding.FileStarts, data: bytes, known: bool
-) -> bytes:
-    """Returns SmallFiles.are_crlf for some files. Only small ones matter."""
-    found, offsets = bytearray(len(paths)), starts.offsets
-    sizes = [end - begin for begin, end in pairwise(offsets)]
-    no_returns = b"\r" not in data
-    longer = list[int]()
-    for i, (is_small, size, whole) in enumerate(zip(small, sizes, starts.sizes)):
-        if is_small and not (no_returns and size == whole):
-            start = data[offsets[i] : offsets[i + 1]]
-            if size == whole:
-                found[i] = is_crlf(start)
-            elif may_be_crlf(start) or b"\n" not in start:
-                longer.append(i)
-    if longer:
-        room = sum(starts.sizes[i] for i in longer)
-        rest = _binding.FileStarts([paths[i] for i in longer], SMALL_BYTES, room, known)
-        for number, i in enumerate(longer):
-            text = rest.data[rest.offsets[number] : rest.offsets[number + 1]]
-            if len(text) < starts.sizes[i] or rest.sizes[number] != starts.sizes[i]:
-                with InputFile(
-                    paths[i], starts.sizes[i], starts.modified[i]
-                ).open() as stream:  # which says what is wrong
-                    text = memoryview(stream.read())
-            found[i] = is_crlf(text)
-    return bytes(found)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -303,6 +275,17 @@ def _files_of_glob(pattern: str, outputs: Collection[str]) -> Found:
     return found
 
 
+def _given(paths: Iterable[str], outputs: Collection[str]) -> Iterator[tuple[str, Found, bool]]:
+    """Yields paths, with what `_files_of` returns for them. Neighboring names of files come together, after "", so that
+    they are looked at together."""
+    found = ((path, *_files_of(path, outputs)) for path in paths)
+    for (is_named, _), some in groupby(found, lambda each: (each[2], is_url(each[0]) or each[0] == STDIN)):
+        if is_named:
+            yield "", Found([path for path, *_ in some], [], [], []), True
+        else:
+            yield from some
+
+
 _Looked = tuple[InputFile | SmallFiles, NoText | None]
 
 
@@ -325,13 +308,11 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     own |= set(map(os.path.realpath, _outputs.get()))
     found: list[tuple[str, Corpus]] = []
     left_out, spare = list[str](), list[str]()
-    for path in given:
-        names, is_named = _files_of(path, own)
+    for path, names, is_named in _given(given, own):
         is_folder = not is_named and not is_glob(path)
-        look: Callable[[str], tuple[InputFile, NoText | None]] = partial(InputFile.look, encoding=read.encoding)
-        looked: Iterable[tuple[InputFile | SmallFiles, NoText | None]]
-        if is_named or is_url(path):  # each look at a URL waits for a server
-            looked = map_ordered(look, names.kept, _LOOKS_AT_ONCE if is_url(path) else 1)
+        look: Callable[[str], _Looked] = partial(InputFile.look, encoding=read.encoding)
+        if (first := names.kept[0]) == STDIN or is_url(first):  # each look at a URL waits for a server
+            looked: Iterable[_Looked] = map_ordered(look, names.kept, _LOOKS_AT_ONCE if is_url(first) else 1)
         else:
             looked = look_at(names.kept, read, known=is_folder)
         looked = _unarchived(looked, names)
@@ -440,13 +421,18 @@ def _check_cleaned(cleaned: Sequence[str], files: Corpus) -> None:
 
 
 def _check_once(found: Sequence[tuple[str, Corpus]]) -> None:
-    """Raises ArgumentError if two files are one. Only files of equal sizes and times can be."""
+    """Raises ArgumentError if two files are one. Only files of equal sizes and times can be. With files comes the path
+    that leads to them; "" if each, or its archive, was named."""
     stamps = [stamp for _, files in found for part in files.parts for stamp in _stamps(part)]
     if len(set(stamps)) == len(stamps):
         return
     counts, at = Counter(stamps), iter(stamps)
     check_files_once(
-        (file.path, path, input_id(file.path) if file.remote is None and file.inside is None else file.fingerprint)
+        (
+            file.path,
+            path or (file.inside or (file,))[0].path,
+            input_id(file.path) if file.remote is None and file.inside is None else file.fingerprint,
+        )
         for path, files in found
         for file in files
         if counts[next(at)] > 1
@@ -467,7 +453,7 @@ def _stamps(part: InputFile | SmallFiles) -> Iterable[tuple[int, int]]:
 
 def _tell_of_utf8(files: Iterable[InputFile], encoding: str | None) -> None:
     """Warns about files that seem to be UTF-8, although the caller gave another encoding."""
-    if encoding is None:
+    if encoding in (None, "utf-8"):
         return
     valid = [file.path for file in files if file.size and _is_utf8_after_all(file, encoding)]
     told = f"to be UTF-8, judging by the start, but {param(encoding=encoding)} was given"

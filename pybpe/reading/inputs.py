@@ -68,8 +68,8 @@ def _file_name(path: _binding.PathLike) -> str:
 
 def _is_no_name(name: str) -> bool:
     """Returns whether a name cannot be meant as a path: no file has it, and it is too long or has line breaks."""
-    longest = max(len(part.encode("utf-8", "surrogatepass")) for part in name.split("/"))
-    return (longest > 255 or len(name) > 4096 or bool(set(name) & set("\n\r"))) and not os.path.lexists(name)
+    longest = max(map(len, name.encode("utf-8", "surrogatepass").split(b"/")))
+    return (longest > 255 or len(name) > 4096 or "\n" in name or "\r" in name) and not os.path.lexists(name)
 
 
 # ----------------------------------------------------------------------------------------------------

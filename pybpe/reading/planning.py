@@ -251,12 +251,13 @@ class Plan:
             yield task
 
     def _parts(self) -> Iterator[tuple[InputFile | SmallFiles, int | None]]:
-        """Yields the files that are not empty, small ones together unless they must be divided. With every file comes
-        the byte or row where val ends, if there are val_documents: 0 if all is train, None if all is val. A file of
-        rows that has no bytes is damaged, and whoever reads it says so."""
+        """Yields the files that are not empty, small ones together unless they must be divided, or are more than a
+        task. With every file comes the byte or row where val ends, if there are val_documents: 0 if all is train, None
+        if all is val. A file of rows that has no bytes is damaged, and whoever reads it says so."""
         last, end = self._end_of_val
-        together = self._is_one_share and self.kinds.read.documents in _WHOLE
-        for number, part in enumerate(self.files.parts if together else self.files):
+        most = self.task_bytes if self._is_one_share and self.kinds.read.documents in _WHOLE else -1
+        parts = (part if isinstance(part, SmallFiles) and part.size > most else [part] for part in self.files.parts)
+        for number, part in enumerate(chain.from_iterable(parts)):
             if part.size != 0 or (isinstance(part, InputFile) and part.has_rows):
                 yield part, None if number < last else end if number == last else 0
 

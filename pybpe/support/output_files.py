@@ -274,8 +274,7 @@ def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None =
     if not outputs:
         return
     for name, path in (*_each(reads or {}, with_content), *_each(texts or {}, _files_of_glob)):
-        found = outputs.get(file_id(path)) if os.path.exists(path) else None
-        if found is not None:
+        if (found := outputs.get(input_id(path))) is not None:
             output, written = found
             raise ArgumentError(f"{written}: {output} would replace {name}, {path}: choose another output")
 

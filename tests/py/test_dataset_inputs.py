@@ -317,24 +317,32 @@ def test_small_files_that_are_read_together(
                 start, end = self.offsets[number : number + 2]
                 self.data[start:end] = bytes(end - start)
 
-    # Many are read together, few, or each by itself; and some are not read at first.
-    for small, group in ((1 << 16, 1 << 20), (1 << 16, 4000), (0, 1 << 20), (1 << 16, 1 << 21)):
+    # Many are read together, few, or each by itself; and some are not read at first. They are in a folder, or named.
+    folder, named = [str(corpus)], sorted(map(str, corpus.iterdir()))
+    for small, group, inputs in (
+        (1 << 16, 1 << 20, folder),
+        (1 << 16, 4000, named),
+        (0, 1 << 20, named),
+        (1 << 16, 1 << 21, folder),
+    ):
         if group == 1 << 21:
             monkeypatch.setattr(_binding, "FileStarts", Unread)
         monkeypatch.setattr(files, "SMALL_BYTES", small)
         monkeypatch.setattr(files, "_GROUP_BYTES", group)
-        parts = files.corpus_files(corpus).parts
+        parts = files.corpus_files(inputs).parts
         together = [part for part in parts if isinstance(part, files.SmallFiles) and part.size]
         assert (sum(len(part.paths) for part in together) > 75) == (small > 0)
         assert all(part.size <= group or len(part.paths) == 1 for part in together)
         out = tmp_path / f"out{small + group}"
-        pybpe.binarize(tok, corpus, out, name="x", min_shard_tokens=0, progress=False, **given)  # type: ignore[arg-type]
+        pybpe.binarize(tok, inputs, out, name="x", min_shard_tokens=0, progress=False, **given)  # type: ignore[arg-type]
         written = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
-        words = pybpe.count_words(corpus, special_tokens=[EOT], progress=False).to_dict()
-        rows = DocumentRows(tok, corpus, batch_size=1 << 12, sequence_length=16, repeat=False)
+        pybpe.encode_files(tok, inputs, out / "ids.npy", progress=False)
+        ids = (out / "ids.npy").read_bytes()
+        words = pybpe.count_words(inputs, special_tokens=[EOT], progress=False).to_dict()
+        rows = DocumentRows(tok, inputs, batch_size=1 << 12, sequence_length=16, repeat=False)
         capsys.readouterr()
-        assert cli.main(["count", "-t", str(tmp_path / "tok.json"), str(corpus), "--json"]) == 0
-        results.append((written, words, [batch.tolist() for batch in rows], capsys.readouterr().out))
+        assert cli.main(["count", "-t", str(tmp_path / "tok.json"), *inputs, "--json"]) == 0
+        results.append((written, ids, words, [batch.tolist() for batch in rows], capsys.readouterr().out))
     assert all(result == results[0] for result in results) and len(results[0][0]) > 1
 
 

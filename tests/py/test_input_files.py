@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import os
+import random
 import re
 import sys
 import threading
@@ -23,7 +24,9 @@ import pybpe
 from pybpe.cli import main
 from pybpe.corpus import clean
 from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
-from pybpe.reading.files import corpus_files, input_files
+from pybpe.reading.files import SmallFiles, corpus_files, input_files
+from pybpe.reading.input_file import InputFile
+from pybpe.reading.inputs import ReadOptions
 
 TEXT = english()[:30_000]
 
@@ -104,6 +107,77 @@ def test_looking_at_a_pipe_leaves_its_writer_waiting(name: str, tmp_path: Path) 
     assert file.size is None and writer.is_alive()
     assert pipe.read_bytes() == b"text"
     writer.join()
+
+
+CHINESE = "\u4f60\u597d\uff0c\u4e16\u754c\u3002\u4eca\u5929\u5929\u6c14\u5f88\u597d\n" * 300
+OF_MANY = {
+    "plain.txt": TEXT[:3000].encode(),
+    "no-ending": b"a b c",
+    "empty.txt": b"",
+    "crlf.txt": b"one\r\ntwo\r\n",
+    "crlf-late.txt": b"a\r\n" * 4000 + b"b\n",
+    "crlf-long.txt": b"a line\r\n" * 8000,
+    "controls.txt": b"a\x00\x01b\x1b[0m" + b"a" * 600,
+    "late-zeros.txt": b"a b " * 2000 + bytes(20_000),
+    "damaged.txt": b"\x80\x80 a",
+    "late-gb18030.txt": b"one line of ASCII\n" * 300 + CHINESE.encode("gb18030"),
+    "gb18030.txt": CHINESE.encode("gb18030"),
+    "utf16.txt": TEXT[:500].encode("utf-16"),
+    "utf16-without-mark.txt": TEXT[:500].encode("utf-16-le"),
+    "mark.txt": codecs.BOM_UTF8 + b"text",
+    "wide.txt": "\uff01".encode(),
+    "tags.html": b"<p>text</p>",
+    "braces.c": b"{ int x; }",
+    "lines.txt": b'{"text": "a"}\n{"text": "b"}\n',
+    "records.jsonl": b'{"text": "a"}\n',
+    "packed.txt.gz": gzip.compress(TEXT[:1000].encode(), mtime=0),
+    "packed-crlf.txt": gzip.compress(b"a\r\n", mtime=0),
+    "list.json": b'{"a": 1}',
+    "most.txt": b"x" * (1 << 16),
+    "large.txt": b"x\n" * (1 << 15) + b"y",
+    "large-crlf.txt": b"x\r\n" * (1 << 15),
+}
+
+
+@pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
+@pytest.mark.parametrize("seed", range(8))
+def test_files_of_a_list_are_seen_together_as_each_alone(seed: int, tmp_path: Path) -> None:
+    """Neighboring names of files are looked at together. What is found is what a look at each one finds."""
+    rng = random.Random(seed)
+    for name, data in OF_MANY.items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "link.txt").symlink_to(tmp_path.parent / f"{tmp_path.name}.target")
+    (tmp_path.parent / f"{tmp_path.name}.target").write_text("linked")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "x.txt").write_text("in a folder")
+    (tmp_path / "picture.png").write_bytes(SIDE["picture.png"])
+    for number in range(200):
+        (tmp_path / f"{number}.txt").write_text(TEXT[number : number + rng.randrange(300)])
+    names = [*OF_MANY, *(f"{number}.txt" for number in range(200))]
+    paths = [str(tmp_path / name) for name in (*names, "link.txt", "pipe", "sub/x.txt", "missing.txt", "picture.png")]
+
+    def alone(path: str, read: ReadOptions) -> InputFile | str:
+        try:
+            return InputFile.of(path, read.encoding).in_form(read.documents).decided(read.keep_crlf)
+        except pybpe.Error as error:
+            return str(error)
+
+    for encoding, documents, keep_crlf in product((None, "utf-8", "cp1252"), ("auto", "file", "jsonl"), (False, True)):
+        read = ReadOptions(encoding=encoding, documents=documents, keep_crlf=keep_crlf)
+        wanted = {path: alone(path, read) for path in rng.sample(paths, rng.randrange(2, len(paths)))}
+        good = [path for path, file in wanted.items() if isinstance(file, InputFile)]
+        for path, file in wanted.items():
+            if isinstance(file, str):
+                with pytest.raises(pybpe.Error, match=re.escape(file)):
+                    corpus_files([*good[:9], path, *good[9:]], read)
+        found = corpus_files([path.replace("sub/x.txt", "sub") for path in good], read)
+        assert list(found) == [wanted[path] for path in good] and list(found.paths) == good
+    plain = [str(tmp_path / f"{number}.txt") for number in range(200)]
+    (part,) = corpus_files(plain).parts
+    assert isinstance(part, SmallFiles)
+    with pytest.raises(ArgumentError, match=re.escape(f"{plain[7]}: given twice")):
+        corpus_files([*plain, plain[7]])
 
 
 # ------------------------------------------------------------------------------------------------------
