@@ -107,20 +107,20 @@ class Section(NamedTuple):
     at: int  # where it begins
     size: int  # its bytes
     crc: int  # its CRC-32
+    skipped: int = 0  # bytes at its start that only count for the CRC-32
 
     def read(self) -> bytes:
         """Returns its bytes. Raises FormatError if they have changed since they were written, and removes the file."""
-        return b"".join(self.blocks(0, self.size))
+        return b"".join(self.blocks())
 
-    def blocks(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields some of its bytes, in blocks, so that the section need not fit in memory. Reads all of it, and raises
-        what `read` raises, at the end."""
+    def blocks(self) -> Iterator[bytes]:
+        """Yields its bytes, in blocks, so that the section need not fit in memory. Raises what `read` raises, at the
+        end."""
         crc = 0
         for at in range(0, self.size, _BLOCK):
             data = _read(self.path, self.at + at, min(_BLOCK, self.size - at))
             crc = zlib.crc32(data, crc)
-            if some := data[max(0, start - at) : max(0, end - at)]:
-                yield some
+            yield data[max(0, self.skipped - at) :]
         if crc != self.crc:
             raise _damaged(self.path, self.at)
 
@@ -165,7 +165,7 @@ class Result:
 
     def mapped(self, name: str, dtype: str, columns: int) -> Array:
         """Returns the rows of a section. Only the rows that are used are read. Does not compare the CRC-32."""
-        _, at, size, _ = self.sections[name]
+        at, size = self.sections[name][1:3]
         with file_errors(self._path, "cannot be read"):
             try:
                 return numpy.memmap(

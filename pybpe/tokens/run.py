@@ -25,6 +25,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -57,7 +58,7 @@ from ..support.task_results import Order, Section, results_in, task_folder, task
 from .formats import ArrayOptions, Layout, write_offsets
 from .manifest import FINISHED, TOKENIZER_NAMES, Manifest, Records, ShardRecord, publish, record_file, replaced_files
 from .provenance import Origins, documents_of, write_provenance
-from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length
+from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, part_of, read_ids, read_starts, task_data, text_length
 
 if TYPE_CHECKING:
     from ..support.executors import Workers
@@ -338,7 +339,7 @@ class ShardOrder(NamedTuple):
     path: str  # its file
     size: int  # of the file, in bytes
     header: bytes  # its first bytes
-    parts: Sequence[tuple[Section, int, int] | bytes]  # the rest: the ids of a section from one byte to another
+    parts: Sequence[Section | bytes]  # the rest
     is_hashed: bool  # whether the hash is wanted
 
 
@@ -387,7 +388,7 @@ def shard_orders(
     width, name, mark = ID_BYTES[output.dtype], planning.SPLIT_NAMES[split], layout.tok.eot_token or 0
     header_of = output.form.header
     assert header_of is not None
-    parts, room, number = list[tuple[Section, int, int] | bytes](), sizes[0], 0
+    parts, room, number = list[Section | bytes](), sizes[0], 0
     documents = text_bytes = 0  # of the shard
 
     def shard() -> tuple[ShardRecord, ShardOrder]:
@@ -400,7 +401,7 @@ def shard_orders(
         tokens, *whole = header["splits"][split][:3]
         stream.take(header["splits"][split])
         section, taken = result.sections[name], [int(stream.goes_on), 0]  # the documents and bytes that shards have
-        start = -stream.added  # -1 is the mark before the tokens
+        start, ids, starts = -stream.added, array("H"), array("Q")  # -1 is the mark before the tokens
         while start < tokens:
             if not room:
                 yield shard()
@@ -411,10 +412,11 @@ def shard_orders(
                 end, now = 0, taken
             else:
                 end, now = min(tokens, start + room), whole
-                parts.append((section, start * width, end * width))
                 if end < tokens:  # the result goes on in the next shard
-                    ids, starts = read_ids(section, output.dtype), read_starts(result, split)
-                    now = [bisect_left(starts, end), text_length(layout.tok, ids[max(0, -stream.added) : end])]
+                    if not ids:
+                        ids, starts = read_ids(section, output.dtype), read_starts(result, split)
+                    now = [bisect_left(starts, end), taken[1] + text_length(layout.tok, ids[start:end])]
+                parts.append(part_of(section, ids, start, end) if ids else section._replace(skipped=start * width))
             documents, text_bytes = documents + now[0] - taken[0], text_bytes + now[1] - taken[1]
             room, start, taken = room - (end - start), end, now
     yield shard()  # also that of a split without tokens
@@ -431,7 +433,7 @@ def make_shard(order: ShardOrder) -> str:
     digest = hashlib.sha256(order.header)
     with file_errors(temporary, "cannot be written"), open(temporary, "wb", buffering=0) as output:
         write_all(output, order.header)
-        parts = ((part,) if isinstance(part, bytes) else part[0].blocks(*part[1:]) for part in order.parts)
+        parts = ((part,) if isinstance(part, bytes) else part.blocks() for part in order.parts)
         for data in chain.from_iterable(parts):
             end_if_unwanted()
             if order.is_hashed:

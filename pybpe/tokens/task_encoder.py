@@ -200,6 +200,9 @@ class TaskEncoder(NamedTuple):
         specials = encoder.allowed((), () if piece.kind in RECORDS else "all")
         for split, documents, origins in divide(piece, self.kinds, self.splits):
             ids, ends = encoder.compact_batch(documents, specials, typecode)
+            if not joins:  # nothing goes between them
+                found.append(self._segment(piece, split, ids, sum(map(len, documents))))
+                continue
             parts = list(zip((ids[start:end] for start, end in pairwise([0, *ends])), map(len, documents)))
             each: list[Origins] = [((), ())] * len(parts)
             if self.kinds.ids is not None:
@@ -509,6 +512,12 @@ class Stream:
 def read_ids(section: Section, dtype: str) -> array[int]:
     """Returns the ids of a section."""
     return _items(section, TYPECODES[dtype])
+
+
+def part_of(section: Section, ids: array[int], start: int, end: int) -> Section:
+    """Returns a part of a section, whose ids are given, as a section: who reads it need not read the rest."""
+    data = memoryview(_little(ids[start:end]))
+    return Section(section.path, section.at + start * ids.itemsize, data.nbytes, zlib.crc32(data))
 
 
 def read_starts(result: Result, split: int) -> array[int]:

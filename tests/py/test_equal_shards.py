@@ -12,7 +12,8 @@ from corpora import tokens_of
 
 import pybpe
 from llmc_compat.shards import read_shard, write_shard
-from pybpe.tokens import task_encoder
+from pybpe.support import task_results
+from pybpe.tokens import run, task_encoder
 from pybpe.tokens.run import shard_sizes
 from pybpe.tokens.verification import verify
 
@@ -88,6 +89,29 @@ def test_no_token_is_lost(
             assert (ids == tok.eot_token).sum() == record.documents
             assert record.text_bytes == sum(lengths[i] for i in ids)
     assert verify(tmp_path / "llmc", tok)[1] == []
+
+
+def test_a_shard_reads_only_its_part_of_a_result(
+    tok: pybpe.Tokenizer, marked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the time is the same for any number of shards. A part that was damaged meanwhile is noticed."""
+    sizes = list[int]()
+    read, make_shard = task_results._read, run.make_shard
+    monkeypatch.setattr(task_results, "_read", lambda *place: sizes.append(place[2]) or read(*place))
+    given: dict[str, Any] = {"splits": (1,), "shard_tokens": 300}
+    records = pybpe.binarize(tok, marked, tmp_path / "out", **given).shards["train"]
+    assert len(records) > 50 and sum(sizes) < 3 * sum(record.bytes for record in records)
+
+    def damage(order: run.ShardOrder) -> str:
+        section = next(part for part in order.parts if not isinstance(part, bytes))
+        with open(section.path, "r+b") as file:
+            file.seek(section.at + section.size - 1)
+            file.write(b"\xff")
+        return make_shard(order)
+
+    monkeypatch.setattr(run, "make_shard", damage)
+    with pytest.raises(pybpe.errors.FormatError, match="damaged: run the same command again"):
+        pybpe.binarize(tok, marked, tmp_path / "damaged", **given)
 
 
 def test_shards_beyond_what_llmc_can_seek_are_refused(tok: pybpe.Tokenizer, marked: Path, tmp_path: Path) -> None:
