@@ -481,21 +481,24 @@ def readme(workspace: Workspace) -> str:
     is_fp32 = workspace.dtype == "fp32"
     tokens = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
     first = f" over the first of {len(shards)} shards, the only one that it reads," if len(shards) > 1 else ""
-    make = f"make -f {workspace.makefile}" if workspace.makefile != "Makefile" else "make"
+    is_llmcs = workspace.makefile != "Makefile"
+    make = f"make -f {workspace.makefile}" if is_llmcs else "make"
+    get_llmc = "LLMC=." if is_llmcs else "git clone https://github.com/karpathy/llm.c ../llm.c\nLLMC=../llm.c"
     on_cpu = f"""```sh
-{make} train LLMC=$LLMC                 # trains trained.bin; stop it at any time, and the same command goes on
-{make} write PROMPT="Once upon a time"  # writes what follows
+{make} train LLMC=$LLMC                 # trains trained.bin. Stop it at any time: the same command continues
+{make} write PROMPT="Once upon a time"  # continues this text
 ```
 
-programs/train.c trains with llm.c's train_gpt2.c, which it includes; `{make} train ARGS=-h` lists its options. llm.c's
-own program runs here, too, but takes 41 steps and saves nothing:
+`make train` compiles programs/train.c, which includes llm.c's train_gpt2.c. `{make} train ARGS=-h` lists its options.
+You can also run llm.c's own program here, but it takes 41 steps and saves nothing:
 
 ```sh
-OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2    # built with: make train_gpt2
+make -C $LLMC train_gpt2    # builds it
+OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2
 ```
 
 B is 4 and T is 64, both compiled in. One epoch{first} takes {(shards[0].tokens - 1) // (CPU_BATCH.min_tokens - 1)} \
-steps; the trainer runs 41. The first loss is near ln({config.vocab_size}) = {log(config.vocab_size):.2f}."""
+steps, but the trainer runs 41. The first loss is near ln({config.vocab_size}) = {log(config.vocab_size):.2f}."""
     batch, two = gpu_batch(workspace), gpu_batch(workspace, processes=2)
     commands = [
         f"$LLMC/train_gpt2cu -i '{workspace.shards('train')}' -j '{workspace.shards('val')}' -e {model} -b {each.B}"
@@ -511,7 +514,11 @@ steps; the trainer runs 41. The first loss is near ln({config.vocab_size}) = {lo
 - model: {config.num_parameters} random parameters ({workspace.dtype}), {config.num_layers} layers, \
 {config.num_heads} heads, {config.channels} channels, sequence length {config.max_seq_len}
 
-Run everything from this folder. `LLMC` is the folder of llm.c, which need not be built.
+Run everything from this folder. First, get llm.c's source code (`make train` compiles what it needs of it):
+
+```sh
+{get_llmc}
+```
 
 ## CPU
 
@@ -520,11 +527,12 @@ Run everything from this folder. `LLMC` is the folder of llm.c, which need not b
 ## One GPU
 
 ```sh
-{commands[0]}    # built with: make train_gpt2cu{" PRECISION=FP32" if is_fp32 else ""}
+make -C $LLMC train_gpt2cu{" PRECISION=FP32" if is_fp32 else ""}
+{commands[0]}
 ```
 
 One epoch is {steps[0]} steps, after which the trainer stops. With T = {batch.T}, the shards allow \
-B up to {(workspace.smallest_shard - 1) // batch.T}; raise `-b` as far as the GPU's memory allows.
+B up to {(workspace.smallest_shard - 1) // batch.T}. Raise `-b` as far as the GPU's memory allows.
 
 ## Several GPUs
 
@@ -534,7 +542,7 @@ Build in the same way on a machine with MPI and NCCL. For two GPUs:
 mpirun -np 2 {commands[1]}
 ```
 
-One epoch is {steps[1]} steps. Every shard must hold at least processes x B x T + 1 tokens, here {two.needs()}.
+One epoch is {steps[1]} steps. Every shard must have at least processes x B x T + 1 tokens, here {two.needs()}.
 
 ## Flags
 
@@ -543,8 +551,8 @@ One epoch is {steps[1]} steps. Every shard must hold at least processes x B x T 
 - `-v` sets how often the validation loss is computed, not the vocabulary. The vocabulary comes from the header of
   {model}, and no flag sets it.
 - `-o log -n 1000` saves a checkpoint every 1000 steps and after the last one. The same command with `-y 1` resumes from
-  the last checkpoint; with a larger `-x` (the number of steps) it trains longer.
-- `-e` names the model to start from; a descriptor such as `d12` would create a model with GPT-2's vocabulary.
+  the last checkpoint. With a larger `-x` (the number of steps), it trains longer.
+- `-e` names the model to start from. A descriptor such as `d12` would create a model with GPT-2's vocabulary.
 
 `pybpe llmc check . -b B -t T -n PROCESSES` checks whether these files work with another batch size.
 """

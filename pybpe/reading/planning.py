@@ -112,15 +112,15 @@ class SplitOptions:
             return replace(self, split_by=recorded)
         name, are_many = first_of([file.path for file in files]), sum(not file.is_empty for file in files) >= FEW
         count = FEW if are_many else count_documents(files, kinds, FEW, _LOOK_BYTES)
-        why = f"only {number_of(count, 'document')}" if count else ""
+        why = f"{number_of(count, 'document')}, too few to give each split whole ones" if count else ""
         if count == FEW:
             large = _too_large(files, kinds, self.splits)
             if large is None:
                 return replace(self, split_by="hash")
-            name, why = large, "one document is so large that the splits would have other shares"
+            name, why = large, "one document is so large that the splits would not have their shares"
         if why:
-            keeps = f"{param(split_by='hash')} keeps documents whole"
-            note(f"{name}: {why}, so each file is split in order, between words ({keeps})")
+            keeps = f"{param(split_by='hash')} would keep documents whole"
+            note(f"{name}: {why}, so pybpe cuts each file in order, between words ({keeps})")
         return replace(self, split_by="token")
 
 

@@ -161,11 +161,11 @@ def test_the_commands_serve_batches(tmp_path: Path, size: int, context: int, sha
         assert f"\nOne epoch is {steps} steps" in text[text.index(heading) :]
         assert check([tmp_path / "work"], Batch(B, T, processes))[1] == []
     first = made.manifest.shards["train"][0].tokens
-    assert f" takes {(first - 1) // 256} steps; the trainer runs 41." in text
+    assert f" takes {(first - 1) // 256} steps, but the trainer runs 41." in text
     assert ("over the first of" in text) == (shard_tokens == 9000)
     V = made.config.vocab_size
     assert f"ln({V}) = {math.log(V):.2f}" in text and f"{made.config.num_parameters} random parameters" in text
-    assert "`-h 0`" in text and "`-v`" in text
+    assert "`-h 0`" in text and "`-v`" in text and "\ngit clone https://github.com/karpathy/llm.c ../llm.c\n" in text
 
 
 def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None:
@@ -322,7 +322,8 @@ def test_the_folder_of_llm_c_itself(corpus: Path, tmp_path: Path) -> None:
         made = make_workspace(corpus, tmp_path / "llm.c", force=force, **SMALL)
         assert (made.readme, made.makefile) == ("README.pybpe.md", "pybpe.mk")
         assert content(tmp_path / "llm.c").items() >= theirs.items()
-        assert "make -f pybpe.mk train" in (tmp_path / "llm.c" / "README.pybpe.md").read_text()
+        text = (tmp_path / "llm.c" / "README.pybpe.md").read_text()
+        assert "make -f pybpe.mk train" in text and "\nLLMC=.\n" in text and "git clone" not in text
     (tmp_path / "llm.c" / "gpt2_124M.bin").write_bytes(b"of llm.c's own script")
     with pytest.raises(ArgumentError, match="gpt2_124M.bin: is not what pybpe made"):
         make_workspace(corpus, tmp_path / "llm.c", **SMALL)

@@ -182,7 +182,11 @@ def test_few_documents_are_split_by_token(tmp_path: Path, caplog: pytest.LogCapt
     tok, given = small_tokenizer(), {"min_shard_tokens": 0, "name": "x"}
     with caplog.at_level("INFO", "pybpe"):
         made = pybpe.binarize(tok, books(tmp_path / "in", 3), tmp_path / "auto", **given)
-    assert [message for message in caplog.messages if "only 3 documents, so each file is split in order" in message]
+    assert [
+        message
+        for message in caplog.messages
+        if "3 documents, too few to give each split whole ones, so pybpe cuts" in message
+    ]
     assert made.settings["split_by"] == "token" and made.text_bytes["val"] > 0.08 * sum(made.text_bytes.values())
     pybpe.binarize(tok, tmp_path / "in", tmp_path / "token", split_by="token", **given)
     assert content(tmp_path / "auto") == content(tmp_path / "token")
