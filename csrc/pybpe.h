@@ -218,14 +218,14 @@ enum pybpe_special_flag {
     PYBPE_SPECIAL_LSTRIP = 1,      /* a match includes the white space before it, up to the match before */
     PYBPE_SPECIAL_RSTRIP = 2,      /* a match includes the white space after it */
     PYBPE_SPECIAL_SINGLE_WORD = 4, /* a word character next to the string prevents a match */
-    PYBPE_SPECIAL_LATE = 8         /* looked for only between the matches of the others, each such part of the text as
-                                      a separate text ("normalized" there) */
+    PYBPE_SPECIAL_LATE = 8         /* looked for only between the matches of the others, as if that were a separate
+                                      text ("normalized" there) */
 };
 
 /* A complete vocabulary, laid out by the caller. Everything is copied. */
 typedef struct pybpe_vocab_spec {
     pybpe_strings tokens;     /* the bytes of id 0, 1, ...; an empty string is an unused id */
-    const uint32_t *merges;   /* (left, right) ids in rank order. The concatenation of each pair is a token */
+    const uint32_t *merges;   /* (left, right) ids in rank order. The concatenation of a pair is a token */
     size_t merges_count;      /* pairs */
     const uint32_t *specials; /* ids whose tokens are specials, ascending */
     size_t specials_count;
@@ -421,7 +421,7 @@ DataLoader: batches from shards, in the same order as llm.c's llmc/dataloader.h
 typedef struct pybpe_loader pybpe_loader;
 
 /* Reads the shards that match the glob pattern, in glob order, and returns batches of (B, T) tokens for process `rank`
-   of `world`. If shuffle is not 0, it permutes the shards, and the samples within each shard, exactly as llm.c does
+   of `world`. If shuffle is not 0, it permutes the shards, and the samples within every shard, exactly as llm.c does
    (mt19937 seeded with 42 + rank). Returns PYBPE_ERR_LIMIT if a shard has fewer than world*B*T + 1 tokens. */
 PYBPE_API int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T, int rank, int world,
                                int shuffle, const pybpe_allocator *mem, pybpe_error *err);

@@ -27,7 +27,7 @@ enum pybpe_documents {
     PYBPE_DOCUMENTS_LINE = 0,  /* a document per line; \n or \r\n ends it and does not belong to it */
     PYBPE_DOCUMENTS_BLANK = 1, /* blank lines. No line end around a document belongs to it */
     PYBPE_DOCUMENTS_MARK = 2,  /* the specials in `marks` */
-    PYBPE_DOCUMENTS_RECORD = 3 /* JSON lines: the string at `key` of the object on each line is a document */
+    PYBPE_DOCUMENTS_RECORD = 3 /* JSON lines: the string at `key` of the object on a line is a document */
 };
 
 /* How a corpus is divided into documents, and the documents among splits. The hash of a document is its CRC-32 times
@@ -75,7 +75,7 @@ PYBPE_API int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const ui
    something is added. */
 PYBPE_API pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
 
-/* Where each of these documents came from; NULL unless the division has origins. Valid as long as they are. */
+/* Where these documents came from; NULL unless the division has origins. Valid as long as they are. */
 PYBPE_API const pybpe_origin *pybpe_divider_origins(const pybpe_divider *d, size_t split);
 
 /* The number of records that were divided or added: JSON lines, and other lines, and documents that were separate, with
@@ -159,7 +159,7 @@ enum pybpe_character {
     PYBPE_CHARACTER_LETTER = 1, /* marks too */
     PYBPE_CHARACTER_DIGIT = 2,
     PYBPE_CHARACTER_PUNCTUATION = 3,
-    PYBPE_CHARACTER_SYMBOL = 4, /* everything else. Each byte that is not valid UTF-8 is one of these */
+    PYBPE_CHARACTER_SYMBOL = 4, /* everything else, also a byte that is not valid UTF-8 */
     PYBPE_CHARACTER_UNSPACED = 5
 };
 
@@ -214,7 +214,7 @@ typedef struct pybpe_measuring {
 /* Measures all of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for
    every n in what->ngrams: the characters of words in all occurrences of the most frequent n consecutive words (of
    equally frequent ones, the longest; 0 if none occurs twice), then those in n consecutive words that occurred before,
-   each counted once. Words, n-grams and lines are compared by hashes of 64 bits. Takes linear time, and about 14 bytes
+   counted once. Words, n-grams and lines are compared by hashes of 64 bits. Takes linear time, and about 14 bytes
    of memory per word of the longest text. Returns PYBPE_ERR_LIMIT (offset = index) for a text of 4 GiB or more. */
 PYBPE_API int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
                                   const pybpe_measuring *what, const pybpe_allocator *mem, pybpe_error *err);
@@ -276,12 +276,12 @@ For the Python package only: their contracts are what it needs
 PYBPE_API int pybpe_unicode_class(uint32_t code_point);
 
 /* Finds the two large parts of a tokenizer.json: the object model.vocab at text[spans[0]..spans[1]) and the array
-   model.merges at text[spans[2]..spans[3]). Returns 1, or 0 unless the text looks like a JSON object that has each of
+   model.merges at text[spans[2]..spans[3]). Returns 1, or 0 unless the text looks like a JSON object that has both of
    them exactly once. The rest of the text is not checked. */
 PYBPE_API int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]);
 
-/* Makes a vocabulary from a spec whose tokens and merges are in those two texts instead. special_texts has the text of
-   each special, in the order of spec->specials. None may be empty. The vocabulary text need not contain the specials.
+/* Makes a vocabulary from a spec whose tokens and merges are in those two texts instead. special_texts has the texts of
+   the specials, in the order of spec->specials. None may be empty. The vocabulary text need not contain the specials.
    Returns PYBPE_ERR_FORMAT for anything unusual, even if it is valid: the caller must then use a slower reader. */
 PYBPE_API int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
                                    size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
@@ -328,8 +328,8 @@ enum pybpe_merge_state {
     PYBPE_MERGE_ROOM = 3  /* bytes_cap is too small for the next word: enlarge `bytes` */
 };
 
-/* Adds sorted lists, which may be longer than memory: appends their words to the block, in ascending order, each once
-   with the sum of its counts. Call it until *state, a pybpe_merge_state, is DONE, and do each time what the state
+/* Adds sorted lists, which may be longer than memory: appends their words to the block, in ascending order, once,
+   with the sum of its counts. Call it until *state, a pybpe_merge_state, is DONE, and do every time what the state
    says. A part that has ended is the end of its list. After PART the count of the last word in the block may still
    rise. Returns PYBPE_ERR_VALUE (offset = index of the part) if the words of a part are not in strictly ascending
    order or have more than `size` bytes, and PYBPE_ERR_LIMIT if a count would exceed 2^64 - 1. */
@@ -348,7 +348,7 @@ typedef struct pybpe_file_starts {
 
 /* Reads the first `most` bytes of `count` files, or all if a file is shorter. `paths` are strings, one after another.
    A file is not read if it cannot be, changes meanwhile, does not fit into the rest of the room, or is a pipe, a
-   device or another file that does not say its size. Looks what each file is before it opens it, unless the caller
+   device or another file that does not say its size. Looks what a file is before it opens it, unless the caller
    has looked: then all are `known` to be regular files or links. */
 PYBPE_API void pybpe_file_starts_read(pybpe_file_starts *out, const char *paths, size_t count, size_t most, int known);
 
@@ -370,15 +370,15 @@ typedef struct pybpe_records {
 PYBPE_API int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
                                  int no_cluster, pybpe_error *err);
 
-/* Writes the lines of records for which `keeps` is not 0. If `clusters` is not NULL, it has PYBPE_DIGEST_SIZE bytes for
-   each record, which are added to it in hexadecimal as its field "pybpe_cluster". `out` has room for the lines, and for
-   56 bytes more for each; *n is set to what is written. A line ends with } and a newline. */
+/* Writes the lines of records for which `keeps` is not 0. If `clusters` is not NULL, it has PYBPE_DIGEST_SIZE bytes per
+   record, which are added to it in hexadecimal as its field "pybpe_cluster". `out` has room for the lines, and for
+   56 bytes more per line; *n is set to what is written. A line ends with } and a newline. */
 PYBPE_API int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *lines, const uint8_t *keeps,
                                  const uint8_t *clusters, pybpe_error *err);
 
 /* Writes one record per text, with nothing but the text: {NAME: "TEXT"}, where `name` is spelled as JSON. Line i
    is lines[offsets[i]] up to but not including lines[offsets[i + 1]]. The caller provides the memory: 6 bytes for
-   each byte of the texts, and name_n + 7 for each text. Returns PYBPE_ERR_FORMAT if a text is not UTF-8. The offset
+   every byte of the texts, and name_n + 7 for every text. Returns PYBPE_ERR_FORMAT if a text is not UTF-8. The offset
    of the error is its number. Then the output means nothing. */
 PYBPE_API int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *texts, const uint8_t *name,
                                   size_t name_n, pybpe_error *err);
@@ -386,7 +386,7 @@ PYBPE_API int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe
 /* Returns how many of ids[0..n) (of id_bytes) equal `id`. */
 PYBPE_API size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
 
-/* Sets shifted[i] to first + starts[i] for each i < n: where documents begin in a stream if `first` ids came
+/* Sets shifted[i] to first + starts[i] for all i < n: where documents begin in a stream if `first` ids came
    before. */
 PYBPE_API void pybpe_starts_shift(const uint64_t *starts, size_t n, uint64_t first, uint64_t *shifted);
 

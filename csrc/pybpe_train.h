@@ -41,7 +41,7 @@ PYBPE_API int pybpe_pattern_find_regex(const uint8_t *regex, size_t n);
    -DPYBPE_NO_AVX512 has no code for avx512, and one that is compiled with -DPYBPE_NO_AVX has none for avx2 either. */
 PYBPE_API int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 
-/* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row
+/* A regular expression, compiled to a deterministic automaton that reads classes of characters. A state has a row
    of classes + 2 entries: one per class, one for a newline (U+000A) that is the last character of the text, and
    one for the end of the text. An entry is the next state, plus 0x8000 if a match may end before the character. The
    match ends at the last such place. State 0 is dead: all its entries are 0. A match begins in state 1, and is never
@@ -86,8 +86,8 @@ PYBPE_API const char *pybpe_pretok_simd(const pybpe_pretok *p);
 /* Splits text[pos..n) into words. `pos` must be 0 or the end of a word. Writes the ends of the next words (offsets
    from `text`, ascending) to ends[0..cap) and returns how many it wrote. Word i is ends[i-1]..ends[i]. The first word
    starts at pos. Returns 0 only if pos == n. `cap` must be at least 64. The function may write fewer than cap ends
-   even if text remains: call it again from the last end. Each byte that is not valid UTF-8 counts as one character of
-   class "other". A splitter from pybpe_pretok_new_sequence begins at text[0] in each call: double `cap` from call to
+   even if text remains: call it again from the last end. A byte that is not valid UTF-8 counts as one character of
+   class "other". A splitter from pybpe_pretok_new_sequence begins at text[0] in every call: double `cap` from call to
    call, so that splitting a text takes linear time. */
 PYBPE_API size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends,
                                     size_t cap);

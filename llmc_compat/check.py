@@ -65,7 +65,7 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
 
 
 # ----------------------------------------------------------------------------------------------------
-# Finds the files: the kind of each by its first bytes, and each name, since llm.c opens some files by name.
+# Finds the files: their kinds, by their first bytes, and their names, because llm.c opens some files by name.
 
 
 # The names that are compiled into llm.c's trainers.
@@ -208,7 +208,7 @@ def _unknown(path: str, magic: int | None, given: bool) -> Fault:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The facts of each file, as llm.c reads it
+# The facts of a file, as llm.c reads it
 
 
 _TRAILER_MARK = 0x50425950  # in the header of a tokenizer: our merges and pattern follow the tokens
@@ -344,7 +344,7 @@ class FoundFacts:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The subjects of the rules: each file, files together, names that llm.c opens, folders, with the facts of each
+# The subjects of the rules, with their facts: single files, files together, names that llm.c opens, folders
 
 
 Subjects = Iterator[tuple[str, str, Facts]]
@@ -385,7 +385,7 @@ def _files(whole: FoundFacts) -> Subjects:
 
 
 def _together(part: FoundFacts) -> Subjects:
-    by_V = {facts["V"]: path for path, facts in reversed(part.tokenizers.items())}  # one of each V says it all
+    by_V = {facts["V"]: path for path, facts in reversed(part.tokenizers.items())}  # one fault per V is enough
     for path, facts in {**part.shards, **part.evals}.items():
         for V, other in reversed(by_V.items()):
             yield "ids and tokenizer", path, {"id": facts["highest"], "other": other, "V": V}

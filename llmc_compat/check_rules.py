@@ -148,7 +148,7 @@ RULES: dict[str, list[Rule]] = {
         Rule(lambda s: s.tokens > 1 and s.lowest == s.highest, "all {tokens} tokens are the id {lowest}",
             "trains on this id alone, which is nonsense", SHARD_DAMAGED[0]),
     ],
-    "ids and tokenizer": [  # both trainers check each batch
+    "ids and tokenizer": [  # both trainers check every batch
         Rule(lambda s: s.id >= s.V, "has the id {id}, but {other} has {V} tokens: they do not belong together",
             "cannot decode it", "encode the text with this tokenizer"),
     ],

@@ -456,7 +456,7 @@ def _checked_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# A summary of each tensor
+# Summaries of tensors
 
 
 def summarize(model: Checkpoint, name: str) -> dict[str, Any]:

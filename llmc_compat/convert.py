@@ -399,8 +399,8 @@ def _are_sizes(value: object) -> TypeGuard[list[int]]:
 # ----------------------------------------------------------------------------------------------------
 # To GGUF files of a GPT-2, for llama.cpp, with the vocabulary of the tokenizer
 #
-# GGUF stores matrices as llm.c does, (out, in), and the tensors of each layer by themselves. wte has V rows, not Vp:
-# one for each token. It also is the output layer. Of a bfloat16 checkpoint, the matrices stay bfloat16. Vectors and wpe
+# GGUF stores matrices as llm.c does, (out, in), and every layer has its own tensors. wte has V rows, not Vp:
+# one per token. It is also the output layer. Of a bfloat16 checkpoint, the matrices stay bfloat16. Vectors and wpe
 # become float32, as llama.cpp requires. Sources: llama.cpp, conversion/gpt2.py, conversion/base.py (prepare_tensors),
 # src/models/gpt2.cpp.
 

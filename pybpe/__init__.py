@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # the names of _NAMES and _MODULES, for type checkers
     from .training.counting import count_words as count_words
     from .training.counts import Counts as Counts
 
-# Where each name comes from.
+# The modules that the names come from.
 _NAMES = {
     "_version": "__version__",
     "analysis.bits_per_byte": "BitsPerByte bits_per_byte",

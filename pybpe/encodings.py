@@ -32,7 +32,7 @@ _MOST_BYTES = 1 << 24  # of a file. The largest one has 3.6 MB
 
 
 class _Encoding(NamedTuple):
-    files: Mapping[str, str]  # a path on the server -> SHA-256: each of these files has all of its ranks
+    files: Mapping[str, str]  # a path on the server -> SHA-256. These files have all of their ranks
     # pattern, specials: how it splits text, and special token -> id. An id of several decodes to the first of them.
     pattern: str
     specials: Mapping[str, int]

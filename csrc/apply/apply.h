@@ -97,13 +97,13 @@ typedef struct apply_place {
 /* A block while it is merged. */
 typedef struct apply_block {
     size_t ranks;
-    uint32_t *ids; /* at the first and the last position of each token */
+    uint32_t *ids; /* at the first and the last position of a token */
     apply_place *places;
     size_t places_used;
-    uint64_t *starts;  /* a bit for each position where a token starts */
+    uint64_t *starts;  /* a bit for every position where a token starts */
     uint16_t *joined;  /* where pairs of the current rank were */
     uint16_t *lists;   /* rank -> its first place, or 0, and one for pairs that do not merge */
-    uint64_t *waiting; /* a bit for each list that has places */
+    uint64_t *waiting; /* a bit for every list that has places */
 } apply_block;
 
 /* A table of a vocabulary's tokens. Zero it to start. */

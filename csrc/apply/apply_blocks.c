@@ -4,7 +4,7 @@ Merging a long word block by block.
 Two tokens *go together* if merging their concatenated bytes gives exactly these two tokens. If all neighbors in a row
 of tokens go together, the row is the result of merging their bytes. Otherwise some merge would be the first to cross
 from one token into the next. Until then everything happens as in these two alone, so that merge would happen there too.
-So a long word is merged in blocks, each of which starts where the row found so far ends:
+So a long word is merged in blocks. A block starts where the row found so far ends:
 
     [abab][cc][d ][a..              a block, merged separately; its last tokens are not certain and left out
     [abab][cc] [dab][ab][c..        the next one starts after the tokens that were kept
@@ -20,7 +20,7 @@ parts that touch are a pair that would merge earlier than the merge that was und
 
 Within a block, all places of the pair with the lowest rank are merged, then all of the next rank, and so on. A new pair
 has a higher rank than the merge that made one of its tokens. So one pass over the ranks, in a bit set, is enough, and
-the places of each rank are a list that is complete before its turn comes. The order in a list matters only for pairs of
+the places of a rank are a list that is complete before its turn comes. The order in a list matters only for pairs of
 two equal tokens, as in aaa: other pairs cannot overlap. A token's id is stored at its first and its last byte, so its
 neighbors can be found without links.
 

@@ -4,7 +4,7 @@ The tables for words that start as characters: see apply_chars.h.
 #include "apply/apply_chars.h"
 #include "apply/apply.h"
 
-/* Whether the merges that make the parts of each merge come before it. */
+/* Whether the merges that make the parts of a merge always come before it. */
 static bool merges_are_in_order(const merge_table *t, const uint32_t *merges, size_t count) {
     bool in_order = t->consecutive;
     for (size_t i = 0; i < 2 * count; i++) {

@@ -1,14 +1,14 @@
 /*
 Words that start as characters instead of bytes. Internal.
 
-A Chinese character has three bytes, so the first two merges for each character only put it together. Most characters
+A Chinese character has three bytes, so the first two merges for a character only put it together. Most characters
 of a text are tokens of the vocabulary, and do not depend on their neighbors: such a character can start as this token.
 
 Why that is exact: suppose that every merge has a higher rank than the merges that make its two parts. Then the ranks of
 the merges in a word never decrease. Let the bytes of a character become one token, alone, by merges up to rank R. In a
 word, these merges take place as well, and before any merge of a rank above R, unless a merge of a lower rank joins a
 part of the character with bytes outside of it. Such a merge joins tokens x and y at the start of the character, y being
-its first bytes, or at its end, x being its last bytes. apply_chars.c enters the rank of each merge with such an x or y
+its first bytes, or at its end, x being its last bytes. apply_chars.c enters the ranks of merges with such an x or y
 in a table of *guards*: last byte of x, first byte of y -> the lowest rank. If the guards at both ends of a character
 are above R, nothing touches the character before it is complete. And no merge with the complete character has a rank
 below R, so the other merges are the same, in the same order, if it is complete from the start.

@@ -2,8 +2,8 @@
 Merging short words.
 
 A word starts as its bytes. As long as some adjacent pair of tokens is in the table, the pair with the lowest rank (the
-leftmost, if there are several) becomes one token. apply_short keeps the tokens in a small array, the rank of the pair
-of each with the next one in another, and the positions that still start a token in a bit mask:
+leftmost, if there are several) becomes one token. apply_short keeps the tokens in a small array, the ranks of the pairs
+of neighbors in another, and the positions that still start a token in a bit mask:
 
     position   0  1  2  3  4  5  6            0  1  2  3  4  5  6
     id         #  h  e  l  l  o  #            #  h  e  ll .  o  #
@@ -49,7 +49,7 @@ static inline uint64_t pair_of(uint32_t rank, unsigned position) { return (uint6
 typedef struct short_word {
     uint32_t ids[POSITIONS];
     uint64_t pairs[POSITIONS];         /* rank << 32 | position, so that the minimum is the pair to merge */
-    uint64_t least[POSITIONS / GROUP]; /* of each group of pairs */
+    uint64_t least[POSITIONS / GROUP]; /* of a group of pairs */
     uint64_t alive;
     size_t groups; /* a multiple of GROUP */
 } short_word;

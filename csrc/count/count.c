@@ -1,5 +1,5 @@
 /*
-Counting words: text -> distinct words and how often each occurs.
+Counting words: text -> distinct words and how often they occur.
 
 Words are looked up in batches of 256. The first pass computes keys and prefetches the slots. The second pass compares
 and counts. By then the slots are in the cache, so a word takes the time of a few instructions, not of a memory access.

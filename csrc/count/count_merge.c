@@ -1,7 +1,7 @@
 /*
 Adding sorted lists of words that are too long for memory.
 
-The caller reads each list part by part. A heap holds the next word of each part, with its first eight bytes, which
+The caller reads the lists part by part. A heap holds the next word of every part, with its first eight bytes, which
 decide most comparisons. A word that several lists have comes out of the heap as many times in sequence.
 
     lists      part in memory          heap           block

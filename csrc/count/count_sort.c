@@ -1,12 +1,12 @@
 /*
 Sorting words by their bytes.
 
-A first pass distributes the words over 65,536 buckets by their first two bytes, in one array of indices. Then each
+A first pass distributes the words over 65,536 buckets by their first two bytes, in one array of indices. Then every
 bucket is sorted by merging, and its words are compared by the next eight bytes, which lie next to the index. Only words
 that agree in ten bytes are compared in memory elsewhere. A merge sort compares a word at most log2(n) times, so no set
 of words takes more than O(n log n) in the sum of lengths.
 
-Beside the indices this takes 32 bytes for each word of the largest bucket: in natural text, a bucket is a space and a
+Besides the indices, this takes 32 bytes per word of the largest bucket: in natural text, a bucket is a space and a
 letter, and has at most a tenth of the words.
 */
 #include "count/count_words.h"

@@ -25,7 +25,7 @@ typedef struct count_slot {
 typedef struct count_block {
     struct count_block *next;
     size_t used, cap;
-    uint64_t records[]; /* of struct count_record, each a multiple of 8 bytes */
+    uint64_t records[]; /* of struct count_record, in multiples of 8 bytes */
 } count_block;
 
 struct pybpe_counter {
@@ -38,7 +38,7 @@ struct pybpe_counter {
     size_t words;
     uint64_t bytes;
     uint64_t total;
-    uint64_t weight; /* how often each occurrence counts: 1, except in pybpe_counter_add_texts */
+    uint64_t weight; /* how often an occurrence counts: 1, except in pybpe_counter_add_texts */
     uint64_t memory;
     int failed; /* the code of an error that left it half changed, or PYBPE_OK. Then it is empty */
     count_block *blocks;

@@ -2,7 +2,7 @@
 Divides a piece of a corpus into documents, and the documents among splits.
 
 The bytes of a document decide its split, so a document keeps its split in any corpus: a CRC-32, which costs little,
-times the golden ratio, because similar texts have similar checksums. The documents of each split are copied end to end.
+times the golden ratio, because similar texts have similar checksums. The documents of a split are copied end to end.
 */
 #include "documents/record.h"
 #include "hash/hash.h"
@@ -26,7 +26,7 @@ struct pybpe_divider {
     uint8_t *key, *separator, *id; /* `id` is NULL if there is none */
     size_t key_n, separator_n, id_n;
     split_part *parts;
-    uint64_t *last; /* the last hash of each split */
+    uint64_t *last; /* the last hashes of the splits */
     size_t splits;
     uint8_t *scratch; /* for the text and the cluster of a record without escapes */
     size_t scratch_room;

@@ -1,7 +1,7 @@
 /*
-Rows of exactly `width` ids that documents fill without padding, for training. Each id is in at most one row:
+Rows of exactly `width` ids that documents fill without padding, for training. An id is in at most one row:
 
-    documents   | 1 2 3 4 5 6    | 8 9    | 10    | 11 12 13      (| is the mark that begins each document)
+    documents   | 1 2 3 4 5 6    | 8 9    | 10    | 11 12 13      (| is the mark that begins a document)
     rows of 6   | 1 2 3 4 5    | 11 12 13 | 6                     what is left, | 8 9 | 10, does not fill a row
 
 Of a document that is longer than a row, full rows are cut first. What is left of it, and all other documents, wait in
@@ -9,8 +9,8 @@ lists by length, the first of a list for the longest time. A row takes the longe
 again, as in best-fit decreasing. When none fits, the shortest is cut: its beginning fills the row, and the rest waits
 with a mark of its own.
 
-A bit for each length says whether any document of that length waits. Within a row, the longest that fits becomes only
-shorter, so a row looks at each word of these bits once or twice, and takes O(width) time, as copying it does.
+A bit per length says whether any document of that length waits. Within a row, the longest that fits becomes only
+shorter, so a row looks at the words of these bits once or twice, and takes O(width) time, as copying it does.
 
 And rows with as little padding as possible, for texts that are not cut: see the second half.
 */
@@ -26,7 +26,7 @@ typedef struct row_filler {
     size_t id_bytes, width;
     uint8_t mark[4];
     waiting_text *documents;
-    size_t *first, *last; /* of each length: 1 + an index, or 0 */
+    size_t *first, *last; /* by length: 1 + an index, or 0 */
     uint64_t *lengths;    /* bits */
     size_t left;          /* ids that wait, with their marks */
     uint8_t *out;
@@ -154,7 +154,7 @@ int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *
 /* ---------------------------------------------------------------------------------------------------
 Rows of whole texts
 
-Each row begins with the longest text that is left, and takes one, two or three texts that fill it exactly, if there are
+A row begins with the longest text that is left, and takes one, two or three texts that fill it exactly, if there are
 such, otherwise the longest that fits, and then the same for the rest of the row. With the bits of the lengths in
 reverse order, a shift and an "and" find all pairs with a given sum, 64 at a time.
 */
@@ -164,8 +164,8 @@ enum { FIT_TRIES = 16 }; /* first texts of three that are tried */
 typedef struct row_fitter {
     size_t width;
     uint64_t *lengths, *reversed; /* bit L, and bit width - L: whether a text of length L is left */
-    size_t *left, *last;          /* of each length: how many are left; 1 + the index of the last of them */
-    size_t *before;               /* of each text: 1 + the index of the one before it of this length, or 0 */
+    size_t *left, *last;          /* by length: how many are left; 1 + the index of the last of them */
+    size_t *before;               /* by text: 1 + the index of the one before it of this length, or 0 */
     uint64_t *rows;
 } row_fitter;
 
@@ -194,7 +194,7 @@ static void fitter_take(row_fitter *f, size_t length, uint64_t row) {
     fitter_remove(f, length);
 }
 
-/* Returns the larger of two lengths with this total, as near to each other as there are, or 0 if there are none. */
+/* Returns the larger of the two nearest lengths with this total, or 0 if there are none. */
 static size_t fitter_pair(const row_fitter *f, size_t total) {
     const size_t half = (total + 1) / 2, shift = f->width - total;
     uint64_t mask = UINT64_MAX << half % 64;

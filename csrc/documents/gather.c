@@ -1,7 +1,7 @@
 /*
 Rows of exactly `width` tokens, from parts of documents that are anywhere among the ids:
 
-    rows of 6   | 1 2 | 5 6    | 7 8 . . .      (| is the mark that begins each part, . is padding)
+    rows of 6   | 1 2 | 5 6    | 7 8 . . .      (| is the mark that begins a part, . is padding)
     documents   0 0 0 1 1 1    0 0 0 - - -      (- is -1)
     positions   0 1 2 0 1 2    0 1 2 0 1 2
     loss_mask   0 1 1 e 1 1    0 1 1 0 0 0      (e: whether 1 2 ends its document)

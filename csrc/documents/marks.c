@@ -1,8 +1,8 @@
 /*
 Documents in a stream of tokens: where they begin, and where the marks between them go.
 
-Texts separate documents in many ways: with a mark between them, before each, after each, twice, at both ends of a file.
-A document is a nonempty sequence of ids between two marks. Each document gets one mark before it, one after it, or
+Streams separate documents in many ways: with a mark between them, before them, after them, twice, at both ends of a file.
+A document is a nonempty sequence of ids between two marks. A document gets one mark before it, one after it, or
 none:
 
     given      E E 5 6 E 7 E
@@ -12,7 +12,7 @@ none:
 */
 #include "base/base.h"
 
-/* Like all functions below, inlined once for each id_bytes, so that the loops have no branch on it. */
+/* Like all functions below, inlined once per id_bytes, so that the loops have no branch on it. */
 static inline __attribute__((always_inline)) size_t count_of(const void *ids, int id_bytes, size_t n, uint32_t id) {
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {

@@ -1,11 +1,11 @@
 /*
-Reads JSON lines for the cleaning of a corpus, which needs the text of each record, and writes most records again. A
-record is written in one form: one space after each colon and comma, and no space elsewhere between names and values. A
+Reads JSON lines for the cleaning of a corpus, which needs the texts of records, and writes most records again. A
+record is written in one form: one space after a colon or a comma, and no space elsewhere between names and values. A
 text has the escapes that Python's json writes with ensure_ascii=False. All other values stay as they are spelled.
 */
 #include "documents/record.h"
 
-/* Whether Python's json would spell the text in the same way: each character has one spelling, except by \u and \/. */
+/* Whether Python's json would spell the text in the same way: a character has one spelling, except by \u and \/. */
 static bool is_usual(const json_spelling *string) {
     const uint8_t *at = string->at;
     const uint8_t *const end = at + string->n;

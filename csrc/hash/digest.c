@@ -11,7 +11,7 @@ static const uint64_t digest_initial[8] = {
     UINT64_C(0x1F83D9ABFB41BD6B), UINT64_C(0x5BE0CD19137E2179),
 };
 
-/* The order of the words of a block in each of 12 rounds. The last two are as the first two. */
+/* The order of the words of a block in 12 rounds. The last two equal the first two. */
 static const uint8_t digest_orders[10][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
     {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4}, {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},

@@ -93,7 +93,7 @@ static inline uint64_t hash_mix(uint64_t a, uint64_t b) {
 #endif
 }
 
-/* Two secret numbers, drawn for each table by hash_seed_draw (base.c): without them, someone could construct a text
+/* Two secret numbers, drawn per table by hash_seed_draw (base.c): without them, someone could construct a text
    whose words all fall into one slot, which would take quadratic time. */
 static inline uint64_t word_key_hash(word_key k, hash_seed seed) { return hash_mix(k.lo ^ seed.a, k.hi ^ seed.b); }
 

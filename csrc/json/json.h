@@ -39,7 +39,7 @@ typedef struct json_member {
     size_t inner_count;
 } json_member;
 
-/* Finds members of an object, each of which may occur only once, and moves past the object. All values are checked. */
+/* Finds members of an object, which may occur only once, and moves past the object. All values are checked. */
 bool json_find(json *j, json_member *members, size_t count);
 
 /* Finds item i of an array whose bracket and earlier items have been read. `j` ends with the array. Returns 1, 0 after the

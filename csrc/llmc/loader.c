@@ -1,16 +1,16 @@
 /*
 The DataLoader: the same batches as llm.c's llmc/dataloader.h, in the same order.
 
-A shard is divided into samples of world * B * T tokens. Process `rank` reads its B * T tokens of each, and one more
+A shard is divided into samples of world * B * T tokens. Process `rank` reads its B * T tokens of a sample, and one more
 token for the last target. Samples overlap only by that token:
 
     tokens    0 ........ BT ........ 2BT ........ 3BT ........ 4BT ...
     sample 0  [rank 0     ][rank 1     ]                                   world = 2
     sample 1                            [rank 0     ][rank 1     ]
 
-With shuffling, llm.c draws from one generator, seeded with 42 + rank: a permutation of the shards at the start of each
-epoch, and one of the samples whenever it opens a shard. The shards' permutation is shuffled further each time. The
-samples' permutation starts from the identity each time. The order of draws determines the whole sequence, so _seek
+With shuffling, llm.c draws from one generator, seeded with 42 + rank: a permutation of the shards at the start of every
+epoch, and one of the samples whenever it opens a shard. The shards' permutation is shuffled further every time. The
+samples' permutation always starts from the identity. The order of draws determines the whole sequence, so _seek
 repeats the draws without reading any tokens. If the result of a shuffle is not needed, _seek drops as many numbers as
 the shuffle would draw.
 */
@@ -33,7 +33,7 @@ static const uint64_t SEEK_BATCHES_MAX = 1000000000;
 struct pybpe_loader {
     pybpe_allocator mem;
     glob_t found;     /* the names of the shards, in ascending order of bytes */
-    uint64_t *counts; /* tokens in each */
+    uint64_t *counts; /* tokens in every shard */
     size_t shards_count;
     pybpe_shard *open; /* the only open one: there may be more shards than a process may open files */
     size_t open_index;
@@ -302,7 +302,7 @@ int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err) {
                          (unsigned long long)batches, (unsigned long long)SEEK_BATCHES_MAX);
     }
     /* An epoch starts only when its first batch is requested: at its end, an epoch is still the current one. */
-    /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): inspect_shards found at least one batch in each shard */
+    /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): inspect_shards found at least one batch in every shard */
     uint64_t passed = batches == 0 ? 0 : (batches - 1) / epoch;
     rewind_draws(l);
     for (uint64_t i = 0; l->shuffle && i < passed; i++) {

@@ -246,7 +246,7 @@ static int writer_check(const pybpe_shard_writer *w, const void *ids, int id_byt
 }
 
 static int writer_flush(pybpe_shard_writer *w, pybpe_error *err) {
-    int code = pybpe_output_write(w->output, w->buffer, w->buffered, err); /* after an error, each of them fails */
+    int code = pybpe_output_write(w->output, w->buffer, w->buffered, err); /* after an error, all of them fail */
     w->buffered = 0;
     return code;
 }

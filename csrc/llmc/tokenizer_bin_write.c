@@ -74,7 +74,7 @@ static void put_file(uint8_t *data, size_t n, size_t trailer, const pybpe_vocab 
 
 int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err) {
     PYBPE_TRY(check_savable(v, path, version, err));
-    /* No sum here can overflow: each part is already in memory, several times larger. */
+    /* No sum here can overflow: all parts are already in memory, several times larger. */
     size_t trailer = FILE_HEADER + (size_t)v->offsets[v->count] + v->count;
     size_t custom = v->custom != NULL ? strlen(v->custom) : 0;
     size_t n = trailer + TRAILER_FIXED + 8 * v->merges_count + 4 * v->specials_count + custom + TRAILER_CHECKSUM;

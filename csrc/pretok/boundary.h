@@ -8,13 +8,13 @@ Hard boundaries: places inside a word that no merge can ever cross. Internal.
 
 /* Two sets, of the pairs and of the windows of bytes that some merge may join: see encode_boundary.c. */
 typedef struct boundary_table {
-    uint64_t pairs[65536 / 64]; /* a bit for each right byte * 256 + left byte */
+    uint64_t pairs[65536 / 64]; /* a bit per right byte * 256 + left byte */
     uint64_t window_masks[128]; /* boundary_shape -> which of the bytes around a place form its window */
-    uint64_t *windows;          /* two bits in one of its words for each window */
+    uint64_t *windows;          /* two bits in one of its words per window */
     unsigned windows_shift;     /* 64 - log2(words of windows) - 12 */
 } boundary_table;
 
-/* The four bytes on each side of a place, in the order of the text, the first in the low bits. */
+/* The four bytes before a place and the four after it, in the order of the text, the first in the low bits. */
 static inline uint64_t boundary_around(const uint8_t *place) { return load_u64(place - 4); }
 
 /* The same for place i of w[0..n), with zeros for bytes outside of it. */
@@ -38,7 +38,7 @@ static inline uint64_t boundary_shape(uint64_t around) {
 
 static inline uint64_t boundary_pair_index(uint64_t around) { return around >> 24 & 0xFFFF; }
 
-/* Where the window is in `windows`: the index of a 64-bit word, then 6 bits for each of two bits in it. */
+/* Where the window is in `windows`: the index of a 64-bit word, then 6 bits for either of two bits in it. */
 static inline uint64_t boundary_window_index(const boundary_table *t, uint64_t around) {
     uint64_t window = around & t->window_masks[boundary_shape(around)];
     return window * UINT64_C(0x9E3779B97F4A7C15) >> t->windows_shift; /* Knuth's multiplicative hashing */

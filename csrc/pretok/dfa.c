@@ -2,8 +2,8 @@
 Splitting with a compiled regular expression.
 
 pybpe/pattern/automata has compiled the expression to a deterministic automaton. It reads classes of characters, and
-for each character it may report that a match ends before that character. When the automaton reaches the dead state, the match
-ends at the last such place. The automaton looks ahead one character at a time, so (?!\S) and $ are part of its states.
+at any character it may report that a match ends before it. When the automaton reaches the dead state, the match ends at
+the last such place. The automaton looks ahead one character at a time, so (?!\S) and $ are part of its states.
 
     text     t  h  e     c  a  t        columns of a row: the classes of characters, then
     state   1  3  3  3  4  3  3  3      "the text ends with a newline, and here it is", then "the text ends here"
@@ -12,14 +12,14 @@ ends at the last such place. The automaton looks ahead one character at a time, 
 There are two tables. `next` is the caller's. `steps` is derived from it, for speed. A state is *sure* if a match will
 end at this place or later, whatever follows, otherwise it is undecided. In a sure state, an end that a later end is certain to replace is
 forgotten. Where a match ends and nothing can extend it, the step leads to the state after the next word's first
-character. So each character takes one lookup, and no branch depends on where words end. Steps to a state that is not
+character. So a character takes one lookup, and no branch depends on where words end. Steps to a state that is not
 sure are left to word_resolve, which remembers the last end and may have to return to it.
 
 What the matches leave of a text, such as most of it with \d+, are words too.
 
 Returning could take quadratic time: a*b|a reads all of aaaa... for every a. So when a run has gone far past the last
-end without a new one, its states are marked, each with its place (dfa_memo), and no later run follows them again. Far
-runs then take at most one step per state and place, and near ones fewer than FAR steps each, so the time is linear.
+end without a new one, its states are marked, with their places (dfa_memo), and no later run follows them again. Far
+runs then take at most one step per state and place, and near ones fewer than FAR steps, so the time is linear.
 Source: T. Reps, "Maximal-munch" tokenization in linear time, 1998.
 */
 #include "pretok/dfa.h"
@@ -46,9 +46,9 @@ enum {
 
 struct dfa {
     const uint32_t *steps;     /* row + column -> the row of the next state << STEP_SHIFT | flags */
-    const uint32_t *undecided; /* of each state, its number among the undecided ones (not sure), or SURE */
+    const uint32_t *undecided; /* by state: its number among the undecided ones (not sure), or SURE */
     const uint16_t *next;
-    const uint8_t *classes; /* of each code point */
+    const uint8_t *classes; /* by code point */
     const uint8_t *divides; /* class * class_count + class: DIVIDES, PASSES */
     uint32_t states, class_count, columns, undecided_count;
     uint8_t invalid; /* the class of bytes that are not UTF-8 */
@@ -222,8 +222,8 @@ static bool newline_is_plain(const dfa *a, uint32_t newline) {
 }
 
 /* Finds between which classes a text can be cut. No state after the first character reads the second one as part of a
-   match, and each does at the end of a text what it does there. So the words before the cut are the same, whether the
-   text ends there or not. And a word begins there in any case: either the second character always begins a match, or
+   match, and all of them do the same there as at the end of a text. So the words before the cut are the same, whether
+   the text ends there or not. And a word begins there in any case: either the second character always begins a match, or
    the first one is always in a match, which then ends. The text after the cut is read from its first character on, as
    in the whole text. */
 static void fill_divides(uint8_t *divides, const dfa *a) {
@@ -475,8 +475,8 @@ static inline bool step_take(dfa_place *place, uint32_t step, size_t length) {
     return true;
 }
 
-/* Reads the characters that begin before `stop`, while all steps are sure. Writes at most one end for each. Returns
-   false if word_resolve must take the next step. */
+/* Reads the characters that begin before `stop`, while all steps are sure. Writes at most one end per character.
+   Returns false if word_resolve must take the next step. */
 static bool steps_take(dfa_place *shared, const boundary_table *t, const uint8_t *text, size_t n, size_t stop,
                        size_t **ends) {
     dfa_place place = *shared; /* a copy that the compiler can keep in registers */

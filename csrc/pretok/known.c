@@ -1,5 +1,5 @@
 /*
-Regular expressions that the library knows besides the named patterns, for the models in docs/models.md. Each is an
+Regular expressions that the library knows besides the named patterns, for the models in docs/models.md. They are
 automaton, which Python has compiled (known_data.h, from csrc/generate/known_generate.py).
 
 A character has the class of its category, unless it is in one of the ranges that are listed.
@@ -23,13 +23,13 @@ typedef struct known_pattern {
 
 #include "pretok/known_data.h"
 
-/* 0 for no class, then a number for each of the classes of unicode.h. */
+/* 0 for no class, then the numbers of the classes of unicode.h. */
 static unsigned known_category(uint32_t c) {
     unsigned class = unicode_class(c);
     return class == 0 ? 0 : class > UNICODE_NEWLINE ? KNOWN_CATEGORIES - 1 : (unsigned)__builtin_ctz(class) + 1;
 }
 
-/* Writes where each range of characters of one class begins, and returns how many there are. With `first` NULL they are
+/* Writes where the ranges of characters of one class begin, and returns how many there are. With `first` NULL they are
    only counted. A block of characters in the same categories as a block without a change has none either. */
 static size_t known_ranges(const known_pattern *k, uint32_t *first, uint8_t *class_of) {
     const uint32_t block = 1U << UNICODE_BLOCK_BITS;

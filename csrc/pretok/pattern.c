@@ -1,5 +1,5 @@
 /*
-The named patterns: their names and their regular expressions. pretok.c has the splitter for each.
+The named patterns: their names and their regular expressions. pretok.c has their splitters.
 */
 #include "base/base.h"
 

@@ -1,9 +1,9 @@
 /*
-The splitter for each pattern.
+The splitters of the patterns.
 
 The splitters give exactly the words that the pattern's regular expression (pattern.c) finds. They work on blocks of 64
 bytes (pretok_block.h), with rules for gpt2 (pretok_gpt2.h) and for the others (pretok_cl100k.h), and there is a copy
-for each set of instructions (pretok_kernel.h).
+for every set of instructions (pretok_kernel.h).
 */
 #include "pretok/pretok_splitter.h"
 

@@ -23,7 +23,7 @@ AVX2 static inline uint64_t avx2_mask(avx2_bytes x) {
     return (uint32_t)_mm256_movemask_epi8(x.half[0]) | (uint64_t)(uint32_t)_mm256_movemask_epi8(x.half[1]) << 32;
 }
 
-/* A bit for each byte of x that is in low..high. The distance of a smaller byte from `low` wraps around. */
+/* A bit for every byte of x that is in low..high. The distance of a smaller byte from `low` wraps around. */
 AVX2 static inline uint64_t avx2_in(avx2_bytes x, int low, int high) {
     for (int i = 0; i < 2; i++) {
         __m256i distance = _mm256_sub_epi8(x.half[i], _mm256_set1_epi8((char)low));

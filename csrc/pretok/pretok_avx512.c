@@ -11,7 +11,7 @@ The splitters with AVX-512: 64 bytes at a time, and the positions of bits withou
 /* The top bits of the bytes. */
 AVX512 static inline uint64_t avx512_mask(__m512i x) { return _mm512_movepi8_mask(x); }
 
-/* A bit for each byte of x that is in low..high. The distance of a smaller byte from `low` wraps around. */
+/* A bit for every byte of x that is in low..high. The distance of a smaller byte from `low` wraps around. */
 AVX512 static inline uint64_t avx512_in(__m512i x, int low, int high) {
     if (low == high) {
         return _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8((char)low));

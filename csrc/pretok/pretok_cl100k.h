@@ -46,7 +46,7 @@ typedef struct split_state {
 
 static inline uint64_t bit_at(uint64_t mask, unsigned at) { return mask >> at & 1; }
 
-/* Rule 1. From each newline after an other, a run of newlines and slashes. */
+/* Rule 1. From a newline after an other, a run of newlines and slashes. */
 static inline uint64_t absorbed_by_others(uint64_t newline, uint64_t slash, uint64_t other, const pretok_carry *c) {
     uint64_t run = newline | slash;
     uint64_t first = (newline & (other << 1 | c->other)) | (run & c->absorbed);

@@ -145,7 +145,7 @@ static bool starts_word(const cut_candidate *c, const uint8_t *text, size_t n) {
 }
 
 /* Moves to the next candidate at `from` or later. Returns false if there is none. The first character is before `from`,
-   so each candidate has one before it. */
+   so every candidate has one before it. */
 static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size_t from) {
     while (c->at < n) {
         c->at += c->after.length;
@@ -158,8 +158,8 @@ static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size
     return false;
 }
 
-/* What a special must not touch: the place, and the characters on each side if they have several bytes, since only
-   those can be divided. With flags, also the bytes on each side. */
+/* What a special must not touch: the place, and the characters around it if they have several bytes, since only
+   those can be divided. With flags, also the bytes around it. */
 static int candidate_ask(const cut_candidate *c, special_reader *r, size_t *until) {
     const unsigned flags = special_flags(r->s);
     size_t low = c->before.length > 1 ? c->at - c->before.length : c->at;

@@ -1,7 +1,7 @@
 /*
 The cutters for one instruction set. Internal to the splitters.
 
-A file such as pretok_avx2.c defines the functions that differ between machines, each prefixed with the name of its
+A file such as pretok_avx2.c defines the functions that differ between machines, prefixed with the name of its
 instruction set:
 
     avx2_mask        the top bits of some bytes, as a mask

@@ -9,7 +9,7 @@ vectors for parsing on ARM", 2024):
     vector       0         1         2         3           top bits: a b c d, of bytes 4i to 4i+3
     shifted      ba.......           dc......              by 1
                  dcba....                                  by 2
-                 dcbadcba                                  by 4; then 4 bits of each of two neighbors
+                 dcbadcba                                  by 4; then 4 bits of both neighbors
 
 To add another instruction set, write a file like this one: NAME_classify and NAME_range, PRETOK_KERNEL, and
 pretok_NAME(), which returns the kernel, or NULL if this processor lacks the instructions. The attribute is the
@@ -31,7 +31,7 @@ static inline uint64_t neon_mask(uint8x16x4_t x) {
     return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(both, 4)), 0);
 }
 
-/* A bit for each byte of x that is in low..high. The distance of a smaller byte from `low` wraps around. */
+/* A bit for every byte of x that is in low..high. The distance of a smaller byte from `low` wraps around. */
 static inline uint64_t neon_in(uint8x16x4_t x, int low, int high) {
     uint8x16x4_t found;
     for (int i = 0; i < 4; i++) {

@@ -3,7 +3,7 @@ The words of cl100k, llama3, qwen2, nanochat and o200k, one at a time: for the r
 cannot split.
 
 Of the alternatives in the regular expressions (pattern.c), the first that matches wins, so the first
-characters of a word decide which one it is, and each has a function below that finds its end:
+characters of a word decide which one it is. The functions below find its end:
 
     '(s|t|re|ve|m|ll|d)          contraction_length
     [^\r\n\p{L}\p{N}]?\p{L}+     letters, after one character that is not a newline, letter or number

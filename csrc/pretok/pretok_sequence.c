@@ -1,5 +1,5 @@
 /*
-Splitters in sequence: the first one splits the text into pieces, the second one splits each piece as a separate text,
+Splitters in sequence: the first one splits the text into pieces, the second one splits every piece as a separate text,
 and so on. The words of the last one are the words. This is what a Sequence of pre-tokenizers does in Hugging Face's
 library.
 
@@ -7,8 +7,8 @@ library.
     level 0  "pi is " | "3" | "." | "14"
     level 1  "pi" | " is" | " " | "3" | "." | "14"     the piece ends after " ", so no word begins with that blank
 
-Each level keeps the place of its splitter in one piece, and the words that it has found and the next level has not
-taken. A level takes a new piece only after it has cut the last one. So the memory does not depend on the text, and each
+A level keeps the place of its splitter in one piece, and the words that it has found and the next level has not
+taken. A level takes a new piece only after it has cut the last one. So the memory does not depend on the text, and a
 level takes linear time because its splitter does.
 */
 #include "pretok/pretok_splitter.h"

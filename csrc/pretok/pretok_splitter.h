@@ -33,7 +33,7 @@ static inline unsigned contraction_length(const uint8_t *text, size_t n, size_t 
     return found ? 3 : 0;
 }
 
-/* The patterns that have a cutter, each once. */
+/* The patterns that have a cutter, once. */
 enum {
     CUT_GPT2,
     CUT_GPT2_DIGITS1,
@@ -54,13 +54,13 @@ typedef struct pretok_kernel {
     pretok_cut_fn *cut[CUT_COUNT];
 } pretok_kernel;
 
-/* One file each. NULL if the library is compiled for another kind of processor. */
+/* One per file. NULL if the library is compiled for another kind of processor. */
 const pretok_kernel *pretok_avx512(void);
 const pretok_kernel *pretok_avx2(void);
 const pretok_kernel *pretok_neon(void);
 const pretok_kernel *pretok_swar(void);
 
-/* Several splitters, each of which splits the pieces of the one before it. */
+/* Several splitters. A splitter splits the pieces of the one before it. */
 typedef struct pretok_sequence {
     const pybpe_pretok *steps[SEQUENCE_MAX];
     size_t count;

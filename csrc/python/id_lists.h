@@ -17,7 +17,7 @@ typedef struct id_ints id_ints;
 static id_ints *id_ints_new(size_t tokens);
 static void id_ints_free(id_ints *ints);
 
-/* Appends a list of ids to the Python list at this address for each of n texts. The ids of a text end at the index
+/* Appends a list of ids to the Python list at this address for every one of n texts. The ids of a text end at the index
    `ends` of it. All are below `tokens`. Returns 0, or -1 if memory ran out. */
 static int id_lists_append(id_ints *ints, uintptr_t list, const uint32_t *ids, const uint64_t *ends, size_t n);
 

@@ -5,9 +5,10 @@ encoding of a sentence. For cffi's module only.
     encode(text) -> list of ids             encode_array(text) -> numpy.ndarray         count(text) -> int
     encode_ordinary(text) -> list of ids    decode(list of ids) -> str                  decode_bytes(list of ids) -> bytes
 
-Each returns None for anything else than a short str or bytes, or a short list of ints, and after an error of its own. Then
-the caller takes the long way, which knows what to say about it. An error while numpy is imported is raised. Functions of one tokenizer share a cache of words, so only one of its
-calls can run at a time. With a GIL, that is so anyway. Without one, a call that meets another one returns None.
+They return None for anything else than a short str or bytes, or a short list of ints, and after an error of their own.
+Then the caller takes the long way, which knows what to say about it. An error while numpy is imported is raised. The
+functions of a tokenizer share a cache of words, so only one of them can run at a time. With a GIL, that is so anyway.
+Without one, a call that meets another one returns None.
 */
 #ifndef PYBPE_PYTHON_SHORT_CALLS_H
 #define PYBPE_PYTHON_SHORT_CALLS_H

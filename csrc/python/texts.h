@@ -20,8 +20,8 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
    str, if UTF-8 cannot represent it (lone surrogates), or if memory ran out. */
 static const uint8_t *str_utf8(uintptr_t str, size_t *n);
 
-/* Finds the bytes of all items of a list. Each item must be bytes or a str (see str_utf8). Stores where the bytes of each
-   begin, and their number. Returns the total number, or -1 if an item is neither. */
+/* Finds the bytes of all items of a list. An item must be bytes or a str (see str_utf8). Stores where their bytes
+   begin, and how many there are. Returns the total number, or -1 if an item is neither. */
 static int64_t texts_find(uintptr_t list, const uint8_t **starts, size_t *lengths);
 
 /* Copies n bytes. Python's own ways to copy into a buffer keep the GIL, also while the system clears its pages. */

@@ -26,7 +26,7 @@ typedef struct shingle_reader {
     const uint8_t *text;
     size_t n, at;
     const pybpe_characters *tables;
-    uint64_t classes[SHINGLE_CLASSES]; /* characters of each class */
+    uint64_t classes[SHINGLE_CLASSES]; /* characters by class */
     uint64_t chars, marks, words, word_chars, alphabetic;
     uint32_t dots; /* full stops in a row, outside a counted ellipsis */
 } shingle_reader;
@@ -47,7 +47,7 @@ static inline uint64_t shingle_scramble(uint64_t x) {
 
 #define SHINGLE_BASE UINT64_C(0x9E3779B97F4A7C15)
 
-/* One more item of a hash: x becomes part of h. For each x this is a bijection of h. */
+/* One more item of a hash: x becomes part of h. For any x, this is a bijection of h. */
 static inline uint64_t shingle_hash_step(uint64_t h, uint64_t x) {
     h ^= x;
     return (h << 29 | h >> 35) * SHINGLE_BASE;
@@ -139,7 +139,7 @@ typedef struct shingle_repeats {
     pybpe_allocator mem;
     hash_seed seed;
     uint64_t *candidates, *next, *again; /* bits of words: see shingles_repeats.c */
-    size_t blocks;                       /* room of each, in uint64_t */
+    size_t blocks;                       /* room of either, in uint64_t */
     struct shingle_entry *table;
     size_t slots;
 } shingle_repeats;
@@ -149,7 +149,7 @@ typedef struct shingle_found {
     uint64_t distinct;       /* the number of different ones, if all n-grams were candidates */
     uint64_t top_count;      /* how often the most frequent one occurs; 0 without any */
     uint64_t top_chars;      /* the characters in all of its occurrences, or 0 if none occurs twice */
-    uint64_t repeated_chars; /* the characters in n-grams that occurred before, each counted once */
+    uint64_t repeated_chars; /* the characters in n-grams that occurred before, counted once */
 } shingle_found;
 
 void shingle_repeats_free(shingle_repeats *r);

@@ -24,7 +24,7 @@ static int words_grow(measuring *m, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* Reads all words of a text. If only counts are needed, each block of words overwrites the one before it. */
+/* Reads all words of a text. If only counts are needed, a block of words overwrites the one before it. */
 static int words_read_all(measuring *m, shingle_reader *r, bool keep, pybpe_error *err) {
     m->words.count = 0;
     while (r->at < r->n) {
@@ -66,7 +66,7 @@ static int ngrams_measure(measuring *m, uint32_t units, uint64_t *out, pybpe_err
     return code;
 }
 
-/* The number of characters in valid UTF-8: each has one byte that is no continuation. */
+/* The number of characters in valid UTF-8: a character has one byte that is no continuation. */
 static uint64_t chars_count(const uint8_t *text, size_t n) {
     uint64_t chars = 0;
     for (size_t i = 0; i < n; i++) {

@@ -3,7 +3,7 @@ MinHash signatures (Broder, On the resemblance and containment of documents, 199
 
 A shingle is SHINGLE_WORDS words in a row, hashed to x. Number i of a signature is the minimum of a[i] x + b[i] modulo
 2^32 over all shingles. Two texts agree in it with a probability that is the Jaccard similarity of their sets of
-shingles. a[i] is odd, so that each of these functions is a permutation, and x is a hash, so that it does not matter
+shingles. a[i] is odd, so that these functions are permutations, and x is a hash, so that it does not matter
 that the functions are linear. (tests/py/test_corpus_duplicates.py measures the error against theory.)
 
 128 products per shingle are most of the work, so they are computed 8 at a time where the processor has AVX2.
@@ -147,7 +147,7 @@ static uint64_t short_hash(const shingle_words *w, const uint8_t *text, size_t n
     return shingle_scramble(h);
 }
 
-/* The shingles of a text, in blocks of words. Each block begins with the last words of the block before it, since
+/* The shingles of a text, in blocks of words. A block begins with the last words of the block before it, since
    shingles begin there. A text of several blocks is read twice: its kind of words is known at its end. */
 static void text_shingles(shingle_sink *sink, const uint8_t *text, size_t n, const pybpe_characters *tables,
                           shingle_words *w) {

@@ -163,7 +163,7 @@ static void pass_begin(counting *c, size_t blocks) {
     c->top_length = 0;
 }
 
-/* Counts all parts: more and smaller ones until each fits in the table. */
+/* Counts all parts: more and smaller ones until they fit in the table. */
 static void all_parts_count(counting *c, size_t blocks) {
     bool fits = false;
     for (; !fits; c->parts *= 2) {

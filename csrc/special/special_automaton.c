@@ -1,9 +1,9 @@
 /*
-Building the automaton: first the trie, then, shallow states first, what each state inherits from its fail state.
+Building the automaton: first the trie, then, shallow states first, what a state inherits from its fail state.
 */
 #include "special/special_automaton.h"
 
-/* Data that only building needs: how each state was reached. */
+/* Data that only building needs: how a state was reached. */
 typedef struct trie_step {
     uint32_t parent;
     uint8_t byte;
@@ -58,7 +58,7 @@ static void states_sort(const special_automaton *a, uint32_t *by_depth, uint32_t
     }
 }
 
-/* Sets the fail links and the inherited matches, shallow states first, since each needs shallower ones. */
+/* Sets the fail links and the inherited matches, shallow states first, since a state needs shallower ones. */
 static void fails_set(special_automaton *a, const trie_step *steps, const uint32_t *by_depth) {
     for (size_t i = 1; i < a->states_count; i++) {
         special_state *state = &a->states[by_depth[i]];

@@ -1,7 +1,7 @@
 /*
 The automaton of Aho and Corasick (1975) over a set of strings. Internal to special.c.
 
-The strings form a trie. Each state is a prefix of some of them. `fail` leads from a state to the longest
+The strings form a trie. A state is a prefix of some of them. `fail` leads from a state to the longest
 proper suffix of it that is a state too, so that no byte of the text is read twice:
 
     strings  "he" "she"          root -h-> h -e-> HE
@@ -42,7 +42,7 @@ typedef struct special_automaton {
     size_t look_ahead; /* the most bytes that are read after a match to see whether a longer string matches */
 } special_automaton;
 
-/* Makes an automaton for strings[i] -> ids[i], whose offsets have been checked. With `backward` it reads each string
+/* Makes an automaton for strings[i] -> ids[i], whose offsets have been checked. With `backward` it reads a string
    from its end to its start. Returns PYBPE_ERR_VALUE for an empty or repeated string. */
 int automaton_init(special_automaton *a, const pybpe_strings *strings, const uint32_t *ids, bool backward,
                    const pybpe_allocator *mem, pybpe_error *err);

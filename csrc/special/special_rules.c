@@ -1,8 +1,8 @@
 /*
 Special tokens with flags, matched exactly as Hugging Face's library matches its added tokens.
 
-Two passes look for the leftmost longest strings. The second one, for the specials that are LATE, looks at each text
-between two matches of the first one, as at a separate text. Within a pass, for each match in order:
+Two passes look for the leftmost longest strings. The second one, for the specials that are LATE, looks at the text
+between two matches of the first one, as at a separate text. Within a pass, for every match in order:
 
     SINGLE_WORD   if a word character is next to the match, the match is dropped; the next one is sought after it
     LSTRIP        the match is extended over the white space before it, up to the end of the match before

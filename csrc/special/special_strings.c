@@ -3,7 +3,7 @@ Finding many strings in a text at once, with the automaton of special_automaton.
 
 It finds the leftmost longest match, as Hugging Face does for added tokens. So it keeps a match while the state begins
 no later than the match, since a longer string from there is still possible, and returns the match as soon as the state
-begins after it. For nearly all of a text the automaton is at the root, where only the first two bytes of each string
+begins after it. For nearly all of a text the automaton is at the root, where only the first two bytes of a string
 matter. If all strings have the same first byte, usually "<", memchr skips to it.
 
 The bytes that were read after the match are then read again, and again after the next match, which may begin right
@@ -16,11 +16,11 @@ after it:
 With strings of several kilobytes that takes quadratic time. So once more than a few bytes were read without result, a
 scan reads the following text backward, with an automaton of the reversed strings. Its state at a place gives the
 longest string that *begins* there, in O(1). The states of one window are kept. A window is as long as the longest
-string, so that each byte is read at most twice.
+string, so that no byte is read more than twice.
 */
 #include "special/special_strings.h"
 
-enum { SHORT_LOOK = 32 }; /* rereading this many bytes after each match costs less than avoiding it */
+enum { SHORT_LOOK = 32 }; /* rereading this many bytes after a match costs less than avoiding it */
 
 /* ---------------------------------------------------------------------------------------------------
 Building

@@ -38,7 +38,7 @@ typedef struct string_scan {
     size_t n;
     size_t at;          /* the next match begins here or later */
     special_match last; /* empty if there is none yet */
-    uint32_t *longest;  /* for each place of a window, the state that gives the longest string that begins there */
+    uint32_t *longest;  /* by place of a window, the state that gives the longest string that begins there */
     size_t window;      /* where the window begins */
     size_t window_end;  /* where it ends. At most `at` if there is none */
 } string_scan;

@@ -1,13 +1,13 @@
 /*
 Training: words and counts -> merges.
 
-The textbook loop recounts all pairs for every merge. Here each pair has its count and a list of the places where it
+The textbook loop recounts all pairs for every merge. Here a pair has its count and a list of the places where it
 occurs, and a merge touches only those places and their neighbors. The parts, in the order in which they work:
 
     train_tokens.c   tokens and their bytes, and the order of equally frequent pairs
     train_rules.c    the rules that forbid merges
     train_words.c    words -> symbols, after the merges of the tokenizer that training continues
-    train_compact.c  compacts the symbols before each scan
+    train_compact.c  compacts the symbols before a scan
     train_scan*.c    symbols -> frequent pairs with their places
     train_pairs.c    the pairs: a hash table, and the heap that gives the most frequent one
     train_merge.c    one merge, everywhere

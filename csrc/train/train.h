@@ -38,8 +38,8 @@ typedef struct token {
     uint32_t order;
 } token;
 
-/* Calls an inline function that takes the slots of t, t and other arguments. The compiler makes a copy for each width,
-   without a branch at each slot. */
+/* Calls an inline function that takes the slots of t, t and other arguments. The compiler makes a copy per width,
+   without a branch at every slot. */
 #define SLOTS_CALL(function, t, ...)                                                                                   \
     ((t)->ids.bytes == 2 ? function((symbol_slots){(t)->ids.data, 2}, (t), __VA_ARGS__)                                \
                          : function((symbol_slots){(t)->ids.data, 4}, (t), __VA_ARGS__))
@@ -63,7 +63,7 @@ typedef struct neighbor {
 typedef struct side {
     neighbor *by_token; /* all zero between merges */
     uint32_t *touched;  /* the tokens whose entries are not zero */
-    uint64_t *counts;   /* of each touched token in each language, if there are languages: see train_parity.c */
+    uint64_t *counts;   /* of every touched token in every language, if there are languages: see train_parity.c */
     size_t touched_count;
 } side;
 
@@ -71,7 +71,7 @@ typedef struct side {
 typedef struct run {
     uint32_t start;
     uint32_t text;   /* 0 if there is only one: see train_parity.c */
-    uint64_t count;  /* of each word */
+    uint64_t count;  /* of the words */
     uint64_t weight; /* the same. In parity-aware training, what it contributes to the weight of a pair */
 } run;
 
@@ -175,7 +175,7 @@ void train_byte_order(const pybpe_trainer *t, uint32_t order[256]);
 /* train_words.c: repeats the merges of the base. */
 int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, pybpe_error *err);
 
-/* Lays out the words of each text as symbols, after the merges of the base, which train_base_apply has repeated. */
+/* Lays out the words of all texts as symbols, after the merges of the base, which train_base_apply has repeated. */
 int train_words_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_count, const pybpe_train_config *config,
                         pybpe_error *err);
 
@@ -197,7 +197,7 @@ typedef struct symbol_range {
     const run *in;
 } symbol_range;
 
-/* train_scan_exact.c: a cell for each pair of tokens, if they are few. */
+/* train_scan_exact.c: a cell per pair of tokens, if they are few. */
 bool exact_fits(const pybpe_trainer *t);
 int exact_alloc(pybpe_trainer *t, pybpe_error *err);
 void exact_count(pybpe_trainer *t, symbol_range s);

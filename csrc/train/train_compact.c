@@ -1,7 +1,7 @@
 /*
-Compacting the symbols before a scan, so that each token has one slot again.
+Compacting the symbols before a scan, so that a token has one slot again.
 
-A token that was merged since the last scan spans the slots of its parts. A walk from token to token copies each to the
+A token that was merged since the last scan spans the slots of its parts. A walk from token to token copies them to the
 next free slot, so that a token takes one slot regardless of its length. Words that have become a single token have no
 pairs anymore and are left out. For a large Chinese corpus, two thirds of the slots remain after 127 merges. For an
 English one, half, and a third after 2,000 more. All later work touches less memory.

@@ -1,5 +1,5 @@
 /*
-The pairs that a trainer may merge: how often each occurs, where, and which one is next. Internal.
+The pairs that a trainer may merge: how often they occur, where, and which one is next. Internal.
 */
 #ifndef PYBPE_TRAIN_PAIRS_H
 #define PYBPE_TRAIN_PAIRS_H
@@ -32,7 +32,7 @@ typedef struct pair_heap {
 typedef bool pair_order(const void *context, const pair *x, const pair *y);
 
 /* pairs[] with a hash table of indices into it, and a heap of those that may be merged. In parity-aware training a pair
-   also has a count for each language, its column, and each language has a heap, ordered by these counts. */
+   also has a count per language, its column, and every language has a heap, ordered by these counts. */
 typedef struct pair_table {
     pybpe_allocator mem;
     hash_seed seed;

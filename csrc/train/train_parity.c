@@ -1,17 +1,17 @@
 /*
-Parity-aware training: each merge helps the language that is worst off (Foroutan et al. 2025, arXiv 2508.04796).
+Parity-aware training: every merge helps the language that is worst off (Foroutan et al. 2025, arXiv 2508.04796).
 
 A language has words to learn from, and a development text. It costs the tokens of its development text, divided by a
-size that the caller gives. Each step takes the language that costs the most (of several the first) and merges the pair
+size that the caller gives. A step takes the language that costs the most (of several the first) and merges the pair
 that is most frequent in its words, everywhere. If no pair of that language is frequent enough, the next language has
 its turn. The authors' program stops there. Both kinds of words are laid out as texts 0 ... n - 1 and n ... 2n - 1:
 
     ids    SEP  words of language 0  ...  words of language n - 1  development text of 0  ...  of n - 1
     runs        text 0                    text n - 1               text n                      text 2n - 1
 
-So a pair has one list of places, and a merge rewrites all texts at once. Only the counts differ: each pair has one for
-each language, and each language has a heap that its counts order. The count of a pair in a language only falls, as in
-ordinary training, so the same scans work. Each language has its own threshold. Scans keep a pair if it reaches the
+So a pair has one list of places, and a merge rewrites all texts at once. Only the counts differ: a pair has one per
+language, and every language has a heap that its counts order. The count of a pair in a language only falls, as in
+ordinary training, so the same scans work. A language has its own threshold. Scans keep a pair if it reaches the
 threshold of any language. They use one sum for that:
 
     weight of a pair = sum over languages of its count * ceil(KEPT / threshold)    at least KEPT if one is reached
@@ -31,7 +31,7 @@ static uint64_t threshold_at_least(const pybpe_trainer *t, uint64_t threshold) {
     return threshold > t->min_frequency ? threshold : t->min_frequency;
 }
 
-/* Computes what each word contributes to the weight of pairs. Development texts contribute nothing. */
+/* Computes what the words contribute to the weights of pairs. Development texts contribute nothing. */
 static void runs_weigh(pybpe_trainer *t) {
     for (size_t i = 0; i < t->runs_count; i++) {
         run *r = &t->runs[i];
@@ -54,7 +54,7 @@ static void add_single_bytes(uint64_t *tokens, const pybpe_strings *words, const
     }
 }
 
-/* Adds up the symbols of each text, weighted: the tokens of development texts, and as thresholds, for now, the size of
+/* Adds up the symbols of every text, weighted: the tokens of development texts, and as thresholds, for now, the size of
    the others. */
 static void runs_add_up(pybpe_trainer *t) {
     for (size_t i = 0; i < t->runs_count; i++) {

@@ -83,7 +83,7 @@ static int scan_walk(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
 }
 
 /* The next threshold: a fraction of the upper bound for the most frequent pair. `enough` is a count that several pairs
-   reach for each merge to come, or 0. A lower threshold would only keep more pairs. A higher one needs more scans: so
+   reach for every merge to come, or 0. A lower threshold would only keep more pairs. A higher one needs more scans: so
    when most tokens are known, and with them most pairs, the threshold is `enough` at once. */
 static void threshold_lower(pybpe_trainer *t, uint64_t largest, uint64_t enough) {
     const bool most_known = t->vocab_size - t->tokens_count <= t->tokens_count;

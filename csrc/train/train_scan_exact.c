@@ -1,9 +1,9 @@
 /*
-Scanning while tokens are few: a table has a cell for each pair of tokens, so that counts are exact at once.
+Scanning while tokens are few: a table has a cell per pair of tokens, so that counts are exact at once.
 
     count    cell of (left, right): its weight, the number of its places
     keep     cells of frequent pairs get lists; all others point to one place that is never read
-    note     each place is written to where its cell points, and the cell advances by one, or by zero
+    note     a place is written to where its cell points, and the cell advances by one, or by zero
 
 Neither walk has a branch. Which pairs are frequent is as hard to predict as text, so a branch would cost more than
 everything else. Here the separator is a token with the number 0, and token i has the number i + 1.

@@ -5,7 +5,7 @@ Scanning when there are many tokens: few of their pairs are frequent, so a filte
     count    pairs whose cells reach the threshold are counted in the pair table
     note     pairs that reach it have lists, and their places are written there
 
-Cells and pairs are scattered over memory. So each walk goes in batches: it first finds and prefetches the cells of a
+Cells and pairs are scattered over memory. So a walk goes in batches: it first finds and prefetches the cells of a
 batch, and then processes them.
 */
 #include "train/train_parity.h"
@@ -72,7 +72,7 @@ uint64_t filter_largest(const pybpe_trainer *t) {
     return largest;
 }
 
-/* Which of the classes of counts a cell is in: four for each power of two. */
+/* Which of the classes of counts a cell is in: four per power of two. */
 static unsigned cell_class(uint32_t count) {
     if (count < 4) {
         return count;

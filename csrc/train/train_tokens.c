@@ -198,7 +198,7 @@ bool order_ids(const void *context, const pair *x, const pair *y) {
                               : t->tokens[x->right].order < t->tokens[y->right].order;
 }
 
-/* Hugging Face numbers the bytes by the character that represents each: those that are printable in Latin-1 come first,
+/* Hugging Face numbers the bytes by the characters that represent them: printable ones in Latin-1 come first,
    in order, then the other 68 (GPT-2's bytes_to_unicode). */
 static bool byte_is_printable(unsigned byte) {
     return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;

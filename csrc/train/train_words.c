@@ -1,8 +1,8 @@
 /*
 Words as symbols: the array that all other parts of the trainer work on.
 
-All words are stored end to end in one array of ids, with a separator before, between and after them. At first each
-byte, or each token of a base, has one slot. Merges leave the slots in place: a token that spans several slots has its
+All words are stored end to end in one array of ids, with a separator before, between and after them. At first, a
+byte, or a token of a base, has one slot. Merges leave the slots in place: a token that spans several slots has its
 id in the first and the last of them, so that both neighbors of a token can be found without links in a word of any
 length:
 
@@ -204,7 +204,7 @@ static int word_lay_out(pybpe_trainer *t, const base_coder *base, const uint8_t 
     return PYBPE_OK;
 }
 
-/* Makes room for the runs of a text, one for each count that occurs, and for the end after them. */
+/* Makes room for the runs of a text, one per count that occurs, and for the end after them. */
 static int runs_room(pybpe_trainer *t, const word_text *text, const uint32_t *sorted, size_t used, pybpe_error *err) {
     size_t runs = t->runs_count + 1;
     for (size_t i = 0; i < used; i++) {

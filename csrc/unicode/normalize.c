@@ -11,7 +11,7 @@ follows a mark of a higher class. Nearly all text is normalized, so that is chec
 
     decompose    e  U+0301  U+0323                  marks are collected up to the next character that is not one
     order        e  U+0323  U+0301                  by class; stable, so that equal classes keep their order
-    compose      U+1EB9  U+0301                     each mark with the character before them all, unless a kept mark
+    compose      U+1EB9  U+0301                     a mark with the character before all marks, unless a kept mark
                                                     of its class is between
 
 Hangul is composed by arithmetic and never decomposed. Decomposing would matter only for a syllable followed by a final
@@ -24,7 +24,7 @@ The tables (normalize_data.h) have two stages, like the tables of unicode.h:
 
     code point -> normal_index: block -> normal_blocks: number of a record -> normal_records -> places in the two others
 
-    normal_sequences     number of characters, then each of them with its class in the top byte
+    normal_sequences     number of characters, then these with their classes in the top bytes
     normal_compositions  number of pairs, then pairs: the second character, and what it makes of the first
 
 A byte that is not UTF-8 is unchanged. It starts something new, and nothing composes with it.
@@ -112,7 +112,7 @@ typedef struct normal_work {
     size_t length, room;
     uint32_t starter; /* the character that marks compose with. NO_CHARACTER at the start and after a byte that is not
     UTF-8 */
-    uint32_t *marks;  /* the marks after it, each with its class in the top byte. As much room again is used for
+    uint32_t *marks;  /* the marks after it, with their classes in the top bytes. As much room again is used for
     sorting */
     size_t marks_count, marks_room;
 } normal_work;

@@ -7,10 +7,10 @@ A class is a set of bits, in a two-stage table, so that the 1,114,112 code point
                        20 ... 7              6 ... 0
     pybpe_unicode_index[code point >> 7]  ->  number of a block of 128 classes  ->  class
 
-The tables (unicode_data.h) follow the Python package `regex` for each code point: the patterns must split text exactly
+The tables (unicode_data.h) follow the Python package `regex` for all code points: the patterns must split text exactly
 as it does.
 
-Each byte that is not part of a well-formed sequence (Unicode 15, Table 3-7: nothing overlong, no surrogates, nothing
+A byte that is not part of a well-formed sequence (Unicode 15, Table 3-7: nothing overlong, no surrogates, nothing
 above U+10FFFF) is decoded as one character of class "other".
 A lead byte is never part of another character, and a continuation byte belongs to a lead byte at most three bytes
 before it, so a few nearby bytes are enough to find where characters begin.

@@ -51,10 +51,10 @@ INLINE_ALWAYS size_t step_copy(const token_record *records, size_t count, const 
     return total;
 }
 
-/* What step_copy may write: each token that is missing moves the next by RECORD_NONE. */
+/* What step_copy may write: a missing token moves the next one by RECORD_NONE. */
 enum { STEP_ROOM = (STEP - 1) * (size_t)RECORD_NONE + sizeof(token_record) };
 
-/* This and decode_copy are compiled once for each id_bytes, so that their loops have no branch on it. */
+/* This and decode_copy are compiled once per id_bytes, so that their loops have no branch on it. */
 INLINE_ALWAYS int decode_length(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, size_t *length,
                                 pybpe_error *err) {
     const uint8_t *lengths = v->lengths; /* copies, which the loops keep in registers */

@@ -1,5 +1,5 @@
 /*
-Reading a .tiktoken file. Each line has a token: its bytes in base64, a space, and its id, which is also its rank.
+Reading a .tiktoken file. A line has a token: its bytes in base64, a space, and its id, which is also its rank.
 
     IQ== 0
     IHQ= 256
@@ -20,7 +20,7 @@ typedef struct rank_reader {
     const pybpe_strings *special_texts; /* in the order of spec->specials */
     size_t specials;                    /* those that are among the tokens */
     uint8_t *bytes;                     /* of the tokens, in the order of ids. Room for all */
-    uint64_t *offsets;                  /* where each begins and the last ends */
+    uint64_t *offsets;                  /* where they begin and the last one ends */
     size_t ids, most_ids;
     uint8_t digit_of[256]; /* base64's digits */
 } rank_reader;
@@ -58,7 +58,7 @@ static size_t base64_read(const uint8_t digit_of[256], json *text, uint8_t *out)
     return text->at < text->end && *text->at++ == ' ' ? n : 0;
 }
 
-/* Enters ids without a rank, each unused or a special, so that `id` is the next one. Returns false if it came before. */
+/* Enters ids without a rank, unused ones or specials, so that `id` is the next one. Returns false if it came before. */
 static bool ranks_reach(rank_reader *r, size_t id) {
     if (id < r->ids || id >= r->most_ids) {
         return false;

@@ -2,7 +2,7 @@
 Reading the large parts of a tokenizer.json, the vocabulary and the merges: a hundred times faster than with a general
 JSON reader and dictionaries.
 
-    "vocab": {"!": 0, "\"": 1, "Ġt": 256}        spelled with a printable character for each byte (byte_level)
+    "vocab": {"!": 0, "\"": 1, "Ġt": 256}        spelled with a printable character per byte (byte_level)
     "merges": ["Ġ t", ["h", "e"]]                older files have strings, newer ones have pairs
 
 This reader accepts typical files and refuses everything else with a short error: the caller then uses a general reader,
@@ -88,7 +88,7 @@ typedef struct json_reader {
     size_t bytes_count, room;
     json_token *tokens; /* of the ordinary tokens, in file order. Room for all */
     size_t tokens_count;
-    uint8_t *found; /* for each special, whether the vocabulary has it */
+    uint8_t *found; /* for every special, whether the vocabulary has it */
 } json_reader;
 
 static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
@@ -195,7 +195,7 @@ static bool specials_follow(const json_reader *r) {
     return true;
 }
 
-/* The most tokens that a text can contain: each takes at least six characters, as in `"a":1,`. */
+/* The most tokens that a text can contain: one takes at least six characters, as in `"a":1,`. */
 static size_t most_tokens(size_t n) { return n / 6 + 1; }
 
 /* The number of ids, including unused ones, or 0 if there are more unused ids than in any sound file. */
@@ -246,7 +246,7 @@ static void copy_tokens(const json_reader *r, pybpe_vocab *v) {
     }
 }
 
-/* No ordinary token may have the same text as a special: a vocabulary has only one id for each text. */
+/* No ordinary token may have the same text as a special: a vocabulary has only one id per text. */
 static bool spellings_differ(json_reader *r, const pybpe_vocab *v) {
     for (size_t i = 0; i < r->spec->specials_count; i++) {
         size_t n;
@@ -363,13 +363,13 @@ static bool read_merges(const json_reader *r, json *j, pybpe_vocab *v) {
     return json_take(j, ']') && j->at == j->end;
 }
 
-/* The most merges that a text can contain: each takes at least six characters, as in `"a b",`. */
+/* The most merges that a text can contain: one takes at least six characters, as in `"a b",`. */
 static size_t most_merges(size_t n) { return n / 6 + 1; }
 
 /* Whether no pair is merged twice. Merges that make the same token are compared with each other. There are few: a token
    of n bytes can be made in at most n - 1 ways, and many of them only if all its prefixes are tokens. */
 static int merges_differ(const pybpe_vocab *v, bool *differ, pybpe_error *err) {
-    /* The last merge + 1 that made an id, and for each merge, the previous one + 1 that made the same id. */
+    /* The last merge + 1 that made an id, and for every merge, the previous one + 1 that made the same id. */
     uint32_t *last = mem_alloc_zeroed(&v->mem, v->count, sizeof *last);
     uint32_t *before = mem_alloc_array(&v->mem, v->merges_count + 1, sizeof *before);
     *differ = true;

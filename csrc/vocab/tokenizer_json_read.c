@@ -10,7 +10,7 @@ vocabulary and the merges. This file reads what is around them:
 
 In version 2.0 byte_level in the model replaces the step ByteLevel, and role_to_token may name what ends a document.
 
-Each part that is read means exactly the same as in Hugging Face's library. Any other is refused: the error names it, and
+A part that is read means exactly the same as in Hugging Face's library. Any other is refused: the error names it, and
 its offset is the part's. Truncation, padding and the post-processor are for the caller: they do not change the ids of
 a text. The rules are the same as in pybpe/formats in Python, which says where in Hugging Face's source they come from.
 */

@@ -2,7 +2,7 @@
 Vocabularies: tokens, merges, specials and settings, which a caller passes and gets back as a spec.
 
     vocab_index.c       finds tokens by their bytes; checks everything but the merges
-    vocab_merges.c      checks the merges, and finds what each makes
+    vocab_merges.c      checks the merges, and finds what they make
     vocab_recover.c     recovers merges from the order of ids, for vocabularies without merges
     vocab.h             how the others make one, and how errors name a position in a spec or in a file
     tokenizer_json.c    from the large parts of a tokenizer.json; llmc/tokenizer_bin_read.c does it from a tokenizer.bin

@@ -48,12 +48,12 @@ struct pybpe_vocab {
     int32_t normalizer;
     int32_t whole_words;    /* 0 or 1 */
     int32_t prefix_space;   /* 0 or 1 */
-    bool all_own;           /* merging the bytes of an ordinary token gives that token, for each; false: not known */
-    uint8_t *special_flags; /* of each of the specials. NULL if none has any */
+    bool all_own;           /* merging the bytes of every ordinary token gives that token; false: not known */
+    uint8_t *special_flags; /* of the specials. NULL if none has any */
     hash_seed seed;         /* of both indexes */
     token_index ordinary_index;
     token_index special_index;
-    uint32_t byte_ids[256]; /* the ordinary token of each single byte, or PYBPE_NO_ID */
+    uint32_t byte_ids[256]; /* the ordinary tokens of single bytes, or PYBPE_NO_ID */
 };
 
 /* Whether some byte has no token, and which byte is the first. */
@@ -111,7 +111,7 @@ int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocat
 /* Copies what a spec has besides tokens, merges and the ids of specials. */
 void vocab_copy_settings(pybpe_vocab *v, const pybpe_vocab_spec *spec);
 
-/* Checks that there is a text for each special of a spec. */
+/* Checks that there is a text for every special of a spec. */
 int special_texts_check(const pybpe_strings *texts, const pybpe_vocab_spec *spec, pybpe_error *err);
 
 /* Checks everything except the merges, and fills the indexes. */
@@ -169,7 +169,7 @@ static inline uint32_t vocab_find_word(const pybpe_vocab *v, word_key word, uint
 /* The token with these bytes, or PYBPE_NO_ID. */
 uint32_t vocab_find(const pybpe_vocab *v, const token_index *index, const token_key *key);
 
-/* Checks the merges and finds what each of them makes. */
+/* Checks the merges and finds what they make. */
 int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *err);
 
 /* Recovers the merges of an indexed vocabulary from the order of its ids. Room for v->count merges is enough. */

@@ -1,5 +1,5 @@
 /*
-The result of each merge of a vocabulary: the ordinary token whose bytes are the concatenation of its two parts.
+The result of a merge of a vocabulary: the ordinary token whose bytes are the concatenation of its two parts.
 */
 #include "vocab/vocab.h"
 
@@ -27,7 +27,7 @@ static uint32_t find_concatenation(const pybpe_vocab *v, uint32_t left, uint32_t
     return pybpe_vocab_find(v, room, n + m, 0);
 }
 
-/* Checks the merges and finds what each of them makes. */
+/* Checks the merges and finds what they make. */
 int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
     size_t longest = 1;
     for (size_t id = 0; id < v->count; id++) {

@@ -15,7 +15,7 @@ typedef struct {
     float* ln;     // (C) after a layernorm
     float* qkv;    // (3*C)
     float* fch;    // (4*C) inside the MLP
-    float* att;    // (maxT) how much each earlier token counts
+    float* att;    // (maxT) how much an earlier token counts
     float* logits; // (Vp) for the next token
     int* tokens;   // (maxT) the tokens that were read
     int length;    // how many there are

@@ -122,7 +122,7 @@ class Pretok:
             count = lib.pybpe_pretok_split(self.c, view, len(view), pos, ends, room)
             found += ffi.unpack(ends, count)
             pos = found[-1]
-            room = min(2 * room, len(view) + 64)  # doubled for a sequence, which starts over in each call
+            room = min(2 * room, len(view) + 64)  # doubled for a sequence, which starts over in every call
         return found
 
 
@@ -164,7 +164,7 @@ class Specials:
             yield from islice(found, known, None)
             if count < room:
                 return
-            if self._has_flags:  # each call must begin at the start of the text
+            if self._has_flags:  # every call must begin at the start of the text
                 known, room = count, 4 * room
             else:
                 at, room = places[-1], min(16 * room, 1 << 14)

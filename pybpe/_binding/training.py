@@ -19,8 +19,8 @@ class WordBlock(NamedTuple):
     """Some words with their counts."""
 
     blob: bytes  # the bytes of the words, end to end
-    lengths: array[int]  # the number of bytes of each word, type I
-    counts: array[int]  # the count of each word, type Q
+    lengths: array[int]  # the lengths of the words in bytes, type I
+    counts: array[int]  # the counts of the words, type Q
 
     @property
     def first(self) -> bytes:

@@ -330,7 +330,7 @@ class Ids(NamedTuple):
     """The ids of some texts: see Encoder.encode."""
 
     room: Any  # memory that begins with all ids in order
-    ends: Any  # the index where the ids of each text end
+    ends: Any  # the indices where the ids of the texts end
     texts: int  # the number of texts
     ints: Any  # Python's ints of ids: see id_lists.h
 
@@ -414,7 +414,7 @@ class Encoder:
         flags = 0 if prepares else lib.PYBPE_ENCODER_NORMALIZED
         new, free = lib.pybpe_encoder_new, lib.pybpe_encoder_free
         self.c = make_handle("pybpe_encoder", new, free, vocab.c, pretok_c, flags, ffi.NULL)
-        # Each text that gets a space has at least one byte.
+        # A text that gets a space has at least one byte.
         self.growth = (1 if vocab.normalizer is None else _NORMALIZED_GROWTH) + vocab.prefix_space
         self._free: list[_Scratch] = []
         self._ints = lib.id_ints_new(vocab.sizes[0])

@@ -55,7 +55,7 @@ class TextSize:
     bytes: int = 0  # number of bytes, without special tokens
     characters: int = 0  # number of code points. A byte that is not part of valid UTF-8 counts as one
     words: int = 0  # number of words, which white space separates, as in str.split
-    lines: int = 0  # number of lines of plain text, including empty lines. Each record counts as one
+    lines: int = 0  # number of lines of plain text, including empty lines. A record counts as one
     special_tokens: int = 0  # number of special tokens that separate the texts
 
     def __iadd__(self, other: TextSize) -> TextSize:
@@ -104,7 +104,7 @@ class Fairness:
 
     # language -> the number of its tokens divided by the first language's. None if the texts are not parallel.
     parity: dict[str, float] | None
-    gini_tokens: float | None  # Gini coefficient of the tokens of each language. None if the texts are not parallel.
+    gini_tokens: float | None  # Gini coefficient of the tokens of the languages. None if they are not translations.
     # gini_per_character, gini_per_byte: Gini coefficient of the tokens per character, and per byte
     gini_per_character: float
     gini_per_byte: float
@@ -453,7 +453,7 @@ def text_size(text: bytes) -> TextSize:
     return TextSize(len(text), len(decoded), len(decoded.split()), text.count(b"\n"))
 
 
-# The size of some texts together, and tokenizer -> number of occurrences of each id: int64, shape (n_vocab,).
+# The size of some texts together, and tokenizer -> number of occurrences per id: int64, shape (n_vocab,).
 Tally = tuple[TextSize, dict[str, "Counts"]]
 
 

@@ -47,7 +47,7 @@ class Amount:
 class Usage:
     """How a tokenizer encodes words."""
 
-    counts: list[int]  # the number of occurrences of each id
+    counts: list[int]  # the number of occurrences per id
     scripts: dict[str, Amount] = field(default_factory=dict)  # script (see `script_of`) -> amount of its words
     total: Amount = field(default_factory=Amount)  # the amount of all words
 
@@ -98,7 +98,7 @@ def _script_of_letter(letter: str) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The compression curve: how much each vocabulary size compresses, and how many parameters it adds to a model
+# The compression curve: how much a vocabulary size compresses, and how many parameters it adds to a model
 
 PLOTS = (".png", ".svg", ".pdf")
 _DATES = {".svg": "Date", ".pdf": "CreationDate"}  # the metadata that would differ from run to run

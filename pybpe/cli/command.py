@@ -61,7 +61,7 @@ class Command(argparse.ArgumentParser):
     every command, files may come before, between and after options."""
 
     def __init__(self, **more: Any) -> None:
-        # argparse makes a formatter for every argument. Without a width, each would ask for the terminal's; only the
+        # argparse makes a formatter for every argument. Without a width, all would ask for the terminal's; only the
         # help does.
         formatter = partial(argparse.RawDescriptionHelpFormatter, width=80)
         super().__init__(formatter_class=formatter, usage="", add_help=False, allow_abbrev=False, **more)

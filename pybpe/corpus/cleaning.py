@@ -295,15 +295,15 @@ def _without_repeated(
 
 REASONS = ("", "duplicate", "near_duplicate", "paragraphs")  # by the numbers in Decisions.drops
 _EXACT, _NEAR, NO_PARAGRAPHS = 1, 2, 3
-_FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory for each paragraph or document: whether it is repeated, its cluster
+_FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory per paragraph or document: whether it is repeated, its cluster
 
 
 class Decided(NamedTuple):
     """What happens to the documents of a result."""
 
     result: Result
-    drops: Array  # uint8, shape (documents,): why each is dropped, as its place in REASONS, or 0 if it is kept
-    repeated: Array  # bool, for each paragraph of the kept documents: whether it is removed
+    drops: Array  # uint8, shape (documents,): why a document is dropped, as its place in REASONS, or 0 if it is kept
+    repeated: Array  # bool, for the paragraphs of the kept documents: whether they are removed
 
 
 class Decisions:

@@ -80,7 +80,7 @@ def _secret(text: str) -> bool:
 
 
 # The kind; the regular expression; hints: a line without any of these has no match, and without hints, runs of digits
-# are searched; a check of each match.
+# are searched; a check of a match.
 _Pattern = tuple[str, re.Pattern[str], tuple[str, ...], Callable[[str], bool]]
 
 

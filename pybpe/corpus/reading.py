@@ -45,7 +45,7 @@ class DocumentBatch(NamedTuple):
     """Some documents."""
 
     texts: _binding.Strings  # the texts that are selected, which are not empty, in valid UTF-8
-    lines: _binding.Strings  # the record of each, with a newline
+    lines: _binding.Strings  # their records, with newlines
     size: int  # the number of bytes that were read
     notes: RecordNotes  # the records that were read
     doubt: str | None  # a warning about the first file of the task that is not UTF-8

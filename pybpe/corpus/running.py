@@ -184,7 +184,7 @@ def _end_with(parent: int | None) -> None:
 
 
 _RESULT_BYTES = 1 << 22  # of lines and signatures. How results are divided does not change the output
-_AROUND = 40  # characters shown on each side of a replacement
+_AROUND = 40  # characters shown on both sides of a replacement
 _Change = tuple[int, str, dict[str, Any]]  # the place of a document, its new text, and new fields of its record
 
 

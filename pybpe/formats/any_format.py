@@ -142,7 +142,7 @@ def _refuse_specials(special_tokens: Specials | None, path: _binding.PathLike) -
 
 
 # ----------------------------------------------------------------------------------------------------
-# The features that each format can hold
+# The features that a format can hold
 
 
 class _Feature(NamedTuple):

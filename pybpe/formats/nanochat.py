@@ -15,7 +15,7 @@ from ..errors import ArgumentError, MissingExtraError, UnsupportedError
 from ..model import Model
 from . import tiktoken
 
-# The first one begins each document.
+# The first one begins every document.
 SPECIAL_TOKENS = (
     "<|bos|>", "<|user_start|>", "<|user_end|>", "<|assistant_start|>", "<|assistant_end|>", "<|python_start|>",
     "<|python_end|>", "<|output_start|>", "<|output_end|>",

@@ -52,7 +52,7 @@ def type_of(step: Any) -> Any:
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 _PRIVATE = "PythonRegex"
-# Each drops white space, or turns it into other characters, so decoding would not give the original text.
+# They drop white space, or turn it into other characters, so decoding would not give the original text.
 _LOSSY = ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "CharDelimiterSplit", "Metaspace")
 
 # ----------------------------------------------------------------------------------------------------

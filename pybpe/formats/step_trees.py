@@ -117,7 +117,7 @@ def named(step: Pattern) -> dict[str, Any] | None:
 
 # ----------------------------------------------------------------------------------------------------
 # Steps that read bytes. In a tokenizer.json they see the characters that stand for bytes (vocab_merges.py). In a
-# Pattern such a step begins with (?bytes) and sees each byte as the character with that code point.
+# Pattern such a step begins with (?bytes) and sees a byte as the character with that code point.
 
 
 _Pairs = list[tuple[str, int]]  # a character that a set may contain, and the code point that stands for it afterwards

@@ -47,7 +47,7 @@ from .torch_data import this_process, torch_class
 METHODS = ("fill", "cut")
 _TASKS = 1024  # in a corpus, unless they would be smaller than a piece, or larger than binarize's
 _MOST_APART = 1 << 16  # epochs of the processes of a run
-_LEAST_TASKS = 16  # for each process. If there are fewer, every process reads all, and takes every n-th document
+_LEAST_TASKS = 16  # per process. If there are fewer, every process reads all, and takes every n-th document
 
 
 class RowPlace(NamedTuple):
@@ -65,7 +65,7 @@ class Left(NamedTuple):
     """The documents that a process has not read yet."""
 
     parts: tuple[RowPlace, ...] = ()  # the rest of the one that it has begun, and those that it has taken over
-    epoch: int = 0  # after them, it reads its share of this epoch, and of each that follows
+    epoch: int = 0  # after them, it reads its share of this epoch and of all later ones
 
 
 class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]

@@ -144,7 +144,7 @@ class PackedSequences:
         i = i + len(self) if i < 0 else i
         start = i * self.stride
         if self._row_ends:
-            start += bisect_right(self._row_ends, i)  # each file before has one token after its rows
+            start += bisect_right(self._row_ends, i)  # earlier files have one token after their rows
         return range(start, min(start + self.sequence_length, len(self.stream) - 1))
 
     # ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ..pattern import Pattern
 USUAL_ENDS = (END_OF_TEXT, "<|end_of_text|>")  # the names of the end-of-document token. The second is Llama 3's
 
 MOST_IDS = 1 << 24
-_UNUSED_IDS = 1 << 20  # at least this many ids may be unused. Each of them takes about 40 bytes
+_UNUSED_IDS = 1 << 20  # at least this many ids may be unused. They take about 40 bytes each
 
 
 class Matching(NamedTuple):
@@ -30,7 +30,7 @@ class Matching(NamedTuple):
     lstrip: bool = False  # a match includes the white space before the token
     rstrip: bool = False  # a match includes the white space after the token
     single_word: bool = False  # a word character next to the token prevents a match
-    # Looked for only between the matches of the others, in each part of the text as in a separate text. Hugging Face
+    # Looked for only between the matches of the others, as if these parts were separate texts. Hugging Face
     # calls it "normalized".
     late: bool = False
 
@@ -234,10 +234,10 @@ class Model:
     unknown: Mapping[str, object] = field(default_factory=dict)
     # text -> flags, for the special tokens that have any.
     matching: Mapping[str, Matching] = field(default_factory=dict)
-    # Whether a space is added before each text between special tokens, after normalization, unless the text begins with
+    # Whether a space is added before the text between special tokens, after normalization, unless the text begins with
     # one: Hugging Face's add_prefix_space.
     prefix_space: bool = False
-    # The probability that encoding passes over a merge, each time. If it is not 0, only `encode_dropout` encodes.
+    # The probability that encoding passes over a possible merge. If it is not 0, only `encode_dropout` encodes.
     dropout: float = 0.0
 
     def __reduce__(self) -> tuple[object, ...]:

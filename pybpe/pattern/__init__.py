@@ -47,7 +47,7 @@ OF_BYTES = "(?bytes)"  # before a step that reads bytes
 _MOST_COPIED = 2_000_000  # characters
 _MOST_STEPS = 16  # csrc/pretok/pretok.h
 
-# Other published spellings of the built-in patterns, mostly from versions of tiktoken. Each gives the same words. The
+# Other published spellings of the built-in patterns, mostly from versions of tiktoken. They give the same words. The
 # older spellings of cl100k have no rule for white space at the end, so they equal llama3's pattern.
 _SPELLINGS = {
     r"""'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",

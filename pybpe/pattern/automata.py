@@ -136,7 +136,7 @@ class Alphabet:
 # ----------------------------------------------------------------------------------------------------
 # Turns a tree into threads: the attempts of a backtracking engine, in its order.
 #
-# A thread is at one of these places. Each place has a number:
+# A thread is at one of these places, which are numbers:
 #
 #     Take(columns, to)        reads one character of these columns
 #     Split(ways)              tries one way after the other
@@ -290,7 +290,7 @@ class Builder:
 # Turns threads into states, by the subset construction with priorities.
 #
 # A state is the list of threads that a backtracking engine would still have to try before it reads the next character,
-# in the order in which it would try them. For each column, the code follows the threads to where they read a character
+# in the order in which it would try them. For every column, the code follows the threads to where they read a character
 # or match. It drops the threads after a match, since the engine would return that match before it tried them. Only
 # threads before the match can replace it by another one. (RE2 and Rust's regex-automata do the same.)
 

@@ -29,7 +29,7 @@ from ..errors import ArgumentError, FormatError, warn
 from .streams import DerivedStream
 
 _BLOCK = 1 << 16
-_OF_NAMES = ("idna", "punycode", "undefined")  # encodings of host names, and one that raises an error for each text
+_OF_NAMES = ("idna", "punycode", "undefined")  # encodings of host names, and one that raises an error for every text
 _INSIDE = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
@@ -336,12 +336,12 @@ _BEYOND = re.compile("[^\0-\x7f]+")
 
 
 # ----------------------------------------------------------------------------------------------------
-# Line ends: \r\n is read as \n in text files that have it throughout, as Windows writes them: each \n follows a \r, and
-# each \r precedes a \n. So a tokenizer learns the same tokens from them as from other files, and no text is lost:
-# putting \r before each \n gives the file back. Files with other line ends as well are read unchanged.
+# Line ends: if every line of a text file ends with \r\n, as Windows writes them, it is read as \n (every \n follows a
+# \r, and every \r precedes a \n). So a tokenizer learns the same tokens from it as from other files, and no text is
+# lost: putting \r before every \n gives the file back. Files with mixed line ends are read unchanged.
 #
-# A run decides for each file before it cuts any, and reads the whole file for that, but only if its first line ends
-# with \r\n. Only a stream that can be read once is decided by its first bytes. An error says if the rest of it differs.
+# A run decides this for a file before it cuts any. It reads the whole file for that, but only if the first line ends with
+# \r\n. For a stream that can be read only once, the first bytes decide, and an error says if the rest differs.
 
 _LINES_BLOCK = 1 << 18
 _OTHER = re.compile(rb"(?<!\r)\n|\r(?!\n)")

@@ -62,7 +62,7 @@ RECORDS = ("jsonl", "parquet", "arrow")
 CLUSTER = "pybpe_cluster"  # the field that pybpe.corpus adds: near duplicates have the same one (see record.h, too)
 
 _BLANK = re.compile(rb"\n\r?\n")
-_LOOKED_AT, _LOOK_BYTES = 100, 1 << 20  # files, and bytes of each, that are searched for another tokenizer's mark
+_LOOKED_AT, _LOOK_BYTES = 100, 1 << 20  # files, and bytes per file, that are searched for another tokenizer's mark
 _BLANK_CONTEXT = 3  # bytes before a position that decide whether a blank line ends there
 
 
@@ -322,10 +322,10 @@ def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str
 # wrong with an input stops a run in any case: a damaged compressed stream, a damaged parquet file, an error while
 # reading.
 #
-# A worker makes notes about each piece of a file (RecordNotes). The process that started the run adds them up in the
+# A worker makes notes about the pieces of a file (RecordNotes). The process that started the run adds them up in the
 # order of the corpus (SkippedRecords), so that lists are the same for any number of workers.
 #
-# Limit: a run stops if more than half of its records are not valid. It looks after each task, once it has read
+# Limit: a run stops if more than half of its records are not valid. It looks after every task, once it has read
 # LEAST_RECORDS records, and at its end. Usually the key of the text is then wrong.
 
 LEAST_RECORDS = 1000

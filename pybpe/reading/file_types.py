@@ -23,7 +23,7 @@ HEAD_BYTES = 512  # tar's mark is at 257
 
 LLMQ_MAGIC = b"BIN.TOK\n"  # the start of token files for llmq
 
-# The magic number at the start of each kind of llm.c's files (little-endian).
+# The magic numbers at the start of llm.c's files (little-endian).
 CHECKPOINT_MAGIC = 20240326
 EVAL_MAGIC = 20240522
 _LLMC_FILES: dict[int, str] = {
@@ -91,7 +91,7 @@ _JSON_ARRAY = NoText(
     "convert it to JSON lines (jq -c '.[]' x.json > x.jsonl), or give it a name that ends in .txt",
     is_json=True,
 )
-# The files next to the Arrow files that Dataset.save_to_disk writes, and a key in each.
+# The files next to the Arrow files that Dataset.save_to_disk writes, and a key in them.
 _DESCRIPTIONS = {"state.json": b'"_data_files"', "dataset_info.json": b'"features"', "dataset_dict.json": b'"splits"'}
 RANKS_ENDING = ".tiktoken"
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")

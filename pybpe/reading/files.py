@@ -311,7 +311,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     for path, names, is_named in _given(given, own):
         is_folder = not is_named and not is_glob(path)
         look: Callable[[str], _Looked] = partial(InputFile.look, encoding=read.encoding)
-        if (first := names.kept[0]) == STDIN or is_url(first):  # each look at a URL waits for a server
+        if (first := names.kept[0]) == STDIN or is_url(first):  # a look at a URL waits for a server
             looked: Iterable[_Looked] = map_ordered(look, names.kept, _LOOKS_AT_ONCE if is_url(first) else 1)
         else:
             looked = look_at(names.kept, read, known=is_folder)

@@ -416,7 +416,7 @@ class InputFile(NamedTuple):
         self.check(_status(self.location))
 
 
-_LOOK_BYTES = 1 << 12  # of each place where a large file is looked at
+_LOOK_BYTES = 1 << 12  # that are looked at in a place of a large file
 _PARTS, _PART_BYTES = 16, 1 << 18  # of a file whose encoding is guessed
 
 

@@ -160,7 +160,7 @@ def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memo
 
 
 # ----------------------------------------------------------------------------------------------------
-# Documents: C divides a piece, without a Python object for each document
+# Documents: C divides a piece, without a Python object per document
 #
 # The bytes of a document decide its split, or the name of its cluster of near duplicates, if its record has a string
 # at CLUSTER (see pybpe.corpus). Python reads the few JSON lines that C leaves to a complete parser, and raises the

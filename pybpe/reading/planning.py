@@ -172,7 +172,7 @@ class Range(NamedTuple):
     # In bytes (of the decompressed data, if compressed) or rows. An `end` of None means the end of the file.
     start: int
     end: int | None
-    split: int | None  # index of the split, or None if a hash of each document decides the split
+    split: int | None  # index of the split, or None if a hash of a document decides its split
     ends_document: bool  # whether a document ends where the range ends. True at the end of a file and of a split
 
 
@@ -594,7 +594,7 @@ def last_hashes(splits: Sequence[float]) -> list[int]:
 
 _ESTIMATED = 1 << 24  # bytes of files. Less is read too soon to need an estimate
 _HEAD_BYTES = 16  # which show how a file is packed
-_SAMPLED_FILES, _SAMPLED_BYTES = 8, 1 << 18  # compressed files, and bytes of each as they are stored
+_SAMPLED_FILES, _SAMPLED_BYTES = 8, 1 << 18  # compressed files, and bytes per file as they are stored
 
 
 def progress_total(files: Corpus, text_key: str) -> int | None:

@@ -330,7 +330,7 @@ class RowGroups(RowFile):
         self._file = self._open()
         schema, metadata = self._file.schema_arrow, self._file.metadata
         self._check_schema(schema)
-        # A column with fields is stored as one for each. Its path may be spelled like the name of another one.
+        # A column with fields is stored as one column per field. Its path may be spelled like the name of another one.
         self._column = _stored_before(schema, self._place)
         rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         self._starts: list[int] = list(accumulate(rows, initial=0))
@@ -411,7 +411,7 @@ class RowGroups(RowFile):
 
 
 _FILE_MARK = b"ARROW1\0\0"  # before the stream of messages in a file
-_CONTINUES = b"\xff\xff\xff\xff"  # begins each message
+_CONTINUES = b"\xff\xff\xff\xff"  # begins every message
 _END = _CONTINUES + bytes(4)  # of a stream
 
 

@@ -149,7 +149,7 @@ def remove_others(folder: str, pattern: str, keep: Collection[str]) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# One writer at a time: two in one folder would overwrite each other's files, and both report success.
+# One writer at a time: two in one folder would overwrite files of the other one, and both report success.
 #
 # A writer takes the lock before it writes anything, and holds it until it has written everything. The lock is a file
 # that the process locks, so a kill releases it, and worker processes do not inherit it. Such a lock belongs to the

@@ -31,7 +31,7 @@ class RunOptions:
     # Number of threads or processes, or None for all CPUs.
     workers: int | None = option(None, "number of threads or processes (default: all CPUs)")
     executor: futures.Executor | None = None  # an executor that does the work instead, on other processes or machines
-    # Number of bytes, or None for no limit. Each kind of work has a different minimum.
+    # Number of bytes, or None for no limit. The minimum depends on the kind of work.
     memory_limit: int | None = option(None, "memory to use, in bytes, e.g. 2G", unit="bytes")
     # True shows progress bars, False does not, None shows them if standard error is a terminal.
     progress: bool | None = None

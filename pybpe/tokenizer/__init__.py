@@ -762,7 +762,7 @@ class Tokenizer:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Several tokenizers, each with a name
+# Several tokenizers with names
 
 Tokenizers = Tokenizer | Mapping[str, Tokenizer] | Sequence[Tokenizer]
 

@@ -145,7 +145,7 @@ class IdDecoder:
         decoder = codecs.getincrementaldecoder("utf-8")(errors)
         text = ""
         try:
-            for i, chunk in enumerate(chunks):  # each takes some milliseconds. Python appends to a str in place
+            for i, chunk in enumerate(chunks):  # a part takes some milliseconds. Python appends to a str in place
                 text += decoder.decode(self._joined([chunk], i * CHUNK), final=chunk is chunks[-1])
         except UnicodeDecodeError:
             return self._joined(chunks).decode("utf-8", errors)  # raises the error with the position in all bytes

@@ -30,12 +30,12 @@ from ..support.parallel import map_ordered, run_interruptibly, worker_count
 AllowedSpecial = Literal["all"] | Collection[str]
 View = TypeVar("View")
 
-_FEW_TEXTS = 16  # for which one call each takes less time than gathering them
+_FEW_TEXTS = 16  # for which separate calls take less time than gathering them
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
 _GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread. Longer texts are in groups of their pieces
 _GROUP_TEXTS = 1 << 13
-_MOST_GROUPS = 8  # for each of several threads: each group takes 20 microseconds of Python, in which others may wait
+_MOST_GROUPS = 8  # per thread, if there are several: a group takes 20 microseconds of Python, in which others may wait
 _MOST_EXPECTED = 1 << 28  # ids
 
 _TextGroup = tuple[int, Sequence[Text]]  # consecutive texts of a batch, or a piece of one, and the index of the first
@@ -278,7 +278,7 @@ class TextEncoder:
                 yield from self.encode(bytes(pending[:at]), specials)
                 del pending[:at]
                 enough = _ITERABLE_BYTES
-            else:  # there is no cut. Looking again after each text would take quadratic time
+            else:  # there is no cut. Looking again after every text would take quadratic time
                 enough = 2 * len(pending)
         yield from self.encode(bytes(pending), specials)
 

@@ -31,7 +31,7 @@ from .manifest import Manifest, call_of, found_manifest, made_before, writing_to
 from .run import Job, write_token_files
 from .task_encoder import KEEP, TaskEncoder, is_plain
 
-_PLANNING_THREADS = 16  # if the files may be on other machines: each waits for a read
+_PLANNING_THREADS = 16  # if the files may be on other machines: a thread waits for a read
 
 
 def binarize(

@@ -257,7 +257,7 @@ LLMQ = Format(
         1024, b"\0"
     ),
     header_bytes=1024,
-    min_tokens=2 * 1024 + 1,  # llmq leaves out the last sequence of each file. Its T is 1024 by default
+    min_tokens=2 * 1024 + 1,  # llmq leaves out the last sequence of a file. Its T is 1024 by default
     max_bytes=1024 + 4 * (2**31 - 1),  # the number of ids is an int
     reader="llmq",
     largest_uint16_vocabulary=0,

@@ -39,7 +39,7 @@ FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
 FINISHED = "finished"  # in a hidden folder: files that get their names when all of them are there
 REPLACED = "replaced"  # there, too: the manifest of the files that they are replacing
 TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
-VERSION = 2  # 1 had ranges of inputs in each shard
+VERSION = 2  # 1 had ranges of inputs in the shards
 
 
 def manifest_name(folder: str) -> str:
@@ -196,7 +196,7 @@ class Manifest:
         for name in ("call", "encodings", "crlf"):
             if not content[name]:
                 del content[name]
-        # There may be millions of inputs, and with an indent Python's json takes long for each.
+        # There may be millions of inputs, and with an indent Python's json takes long for them.
         quoted = json.encoder.encode_basestring
         if not is_unicode("".join(path for path, _ in self.inputs)):  # as json_text
             quoted = json.encoder.encode_basestring_ascii

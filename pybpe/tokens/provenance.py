@@ -202,10 +202,10 @@ class Origins(NamedTuple):
     documents than fit in memory."""
 
     starts: Array  # where documents begin, among the tokens of all folders
-    files: Array  # the number of the input of each
+    files: Array  # the numbers of their inputs
     rows: Array
     names: Sequence[str]  # of the inputs
-    ids: tuple[Array, Array] | None  # bytes, JSON, and where the id of each document ends in them
+    ids: tuple[Array, Array] | None  # bytes, JSON, and where the ids of the documents end in them
 
     def at(self, positions: Array) -> Any:
         """Returns the table of the documents that have the tokens at these positions."""

@@ -228,7 +228,7 @@ class _Run:
         shards = make_shards(layout, self._streams, self._paths, folder, make, self._options.progress)
         others, skipped = list[str](), None
         for split, some in enumerate(shards.values()):
-            if form.index is not None:  # then each split is one file
+            if form.index is not None:  # then a split is one file
                 blocks = partial(starts_of, layout, split, self._paths)
                 others.append(form.index(blocks, layout.output.dtype, some[0], folder))
             if layout.output.document_offsets:

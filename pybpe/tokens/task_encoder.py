@@ -71,7 +71,7 @@ class Segment(NamedTuple):
     marks: int  # the number of marks in `ids`
     text_bytes: int  # the size of the encoded text, without marks
     ends_document: bool  # whether a document ends with it
-    # If wanted, of each document in it, also of a first one that began before it. They count what Encoded.reads has.
+    # If wanted, of all documents in it, also of a first one that began before it. They count what Encoded.reads has.
     origins: Origins = ((), ())
 
 
@@ -411,7 +411,7 @@ class _Split:
                 self._keys += [*[None] * (len(self._rows) - len(self._keys)), *keys[goes_on:]]  # texts have no ids
             some = array("Q", rows[goes_on:])
             self._rows.frombytes(_binding.shift_starts(some, records).cast("B") if records else some.tobytes())
-        if len(starts) == 1:  # as of each small file: a call to C would take longer
+        if len(starts) == 1:  # as of every small file: a call to C would take longer
             self._starts.append(self.tokens + starts[0])
         elif starts:
             self._starts.frombytes(_binding.shift_starts(starts, self.tokens).cast("B"))

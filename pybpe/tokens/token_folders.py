@@ -190,7 +190,7 @@ def _with_equal_inputs(parts: Parts) -> dict[tuple[int, int], tuple[str, bool]]:
     equal, too."""
     sizes: list[dict[object, tuple[str, int | None]]] = []
     for _, data in parts:
-        inputs = ((path, size) for path, size in data.manifest.inputs if path != STDIN)  # another text each time
+        inputs = ((path, size) for path, size in data.manifest.inputs if path != STDIN)  # another text every time
         sizes.append({path if is_url(path) else file_id(path) or path: (path, size) for path, size in inputs})
     found: dict[tuple[int, int], tuple[str, bool]] = {}
     for (first, ours), (second, theirs) in combinations(enumerate(sizes), 2):

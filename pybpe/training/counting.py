@@ -205,7 +205,7 @@ def _files_to_count(inputs: Inputs, read: ReadOptions) -> Corpus:
 # ----------------------------------------------------------------------------------------------------
 # Threads count pieces, an executor's workers count tasks
 #
-# With a checkpoint, a folder has a file of words for each group of tasks, which is named as in task_results.py, and is
+# With a checkpoint, a folder has a file of words per group of tasks, which is named as in task_results.py, and is
 # complete or not there. So a run that was killed counts the groups that are missing, and one whose inputs have changed
 # the groups that read these.
 
@@ -261,7 +261,7 @@ class _Counting:
         """Does what `of_all` does for groups. Files in a folder get the words of those that have none there yet."""
         folder = task_folder(folder, _settings_fingerprint(self._settings), keeps=True)
         remove_others(folder, "*.counts", ())  # the remains of a killed group
-        sizes = dict[str, int]()  # of the text of each group, by the path of its file
+        sizes = dict[str, int]()  # of the text of a group, by the path of its file
         begun = deque[tuple[WordCounter, str]]()  # the groups that are being counted
 
         def missing() -> Iterator[tuple[WordCounter, Any]]:

@@ -393,7 +393,7 @@ def sorted_blocks(words: _binding.Words) -> Iterator[_binding.WordBlock]:
 # The first group is as small as possible, and groups consist of the smallest files, so little is read twice.
 
 OPEN_FILES = 64  # the number of files that are merged at once
-_RUN_WORDS = 1 << 12  # the number of words in a block of a run. One block of each open file is in memory
+_RUN_WORDS = 1 << 12  # the number of words in a block of a run. One block per open file is in memory
 
 
 class Runs:

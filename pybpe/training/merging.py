@@ -28,7 +28,7 @@ from .counts import Counts, CountSettings
 from .plan import Stage, Texts, TrainOptions, TrainPlan, check_texts
 from .word_counter import MergingMemory, default_limit, word_lists
 
-TrainWords = _binding.Words | list[_binding.Language]  # with parity, the words of each language
+TrainWords = _binding.Words | list[_binding.Language]  # with parity, the words of the languages
 _STEP_BUDGET = 1 << 20  # occurrences per step, which takes some milliseconds
 
 

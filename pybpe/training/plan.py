@@ -227,7 +227,7 @@ class Stage(NamedTuple):
     words: Pattern | None
     size: int  # the trainer's vocab_size: bytes and merged tokens
     rules: int  # the rules that forbid merges, as for `_binding.Trainer`
-    parity: bool = False  # whether each merge helps the language that costs the most
+    parity: bool = False  # whether every merge helps the language that costs the most
 
 
 @dataclass(frozen=True)

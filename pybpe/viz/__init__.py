@@ -32,7 +32,7 @@ __all__ = ["MAX_BYTES", "SAMPLE", "Page", "make_page", "show", "write_page"]
 
 MAX_BYTES = 100_000
 
-# Joined in this order, these files form one script. Each of them uses those before it.
+# Joined in this order, these files form one script. A file uses only earlier ones.
 ENCODER_SCRIPTS = ("bytes.js", "pretokenizer.js", "encoder.js")
 PAGE_SCRIPTS = ("display.js", "tokens.js", "details.js", "vocabulary.js", "charts.js", "main.js")
 

@@ -284,8 +284,8 @@ then the examples as uint16:
     65535, bytes of the example, its index, label 0-3, 4, n, the n tokens of the context,
     and for each of the 4 completions: n, its n tokens
 
-In a batch, an example takes 4 rows, one for each completion. A row contains the context and the completion; `mask` is 1
-at each position whose target is a token of the completion.
+In a batch, an example takes 4 rows, one per completion. A row contains the context and the completion; `mask` is 1
+at every position whose target is a token of the completion.
 */
 
 #define ASSUMED_NUM_COMPLETIONS 4

@@ -4,8 +4,8 @@ A drop-in replacement for llm.c's llmc/tokenizer.h that uses the pybpe library.
 It has the same struct fields, functions and results. The differences:
 - Any file is safe: if a file is faulty, the program prints one line that says what is wrong, and exits. A missing file
   gives a warning and init_ok 0, as in llm.c.
-- It reads versions 1 and 2 of tokenizer.bin, from llm.c or pybpe. The vocabulary must have a token for each of the 256
-  bytes, as GPT-2's does.
+- It reads versions 1 and 2 of tokenizer.bin, from llm.c or pybpe. The vocabulary must have a token for every byte,
+  as GPT-2's does.
 - tokenizer_decode_bytes returns a token with its length, since a token may contain NULs.
 - safe_printf keeps the first bytes of a UTF-8 character until a later piece completes it. llm.c drops these bytes, and
   with them most Chinese characters. If a new text begins first, safe_printf discards what it has kept. It prints no
@@ -30,7 +30,7 @@ Link with libpybpe.a, and add the folder of pybpe.h to the include path.
 
 typedef struct {
     uint32_t vocab_size;
-    char **token_table; /* each token is followed by a NUL, which is not part of it */
+    char **token_table; /* a token is followed by a NUL, which is not part of it */
     int init_ok;
     int eot_token; /* -1 if the file does not have one */
     pybpe_tokenizer *shared;

@@ -36,7 +36,7 @@ from .tree import (
 # ----------------------------------------------------------------------------------------------------
 # Named sets of characters, and the meaning of case, as far as three engines are known to agree or to differ. Their
 # tables come from different versions of Unicode. A name means the same for every character that is assigned in all of
-# these versions (tests/py/test_dialects.py checks each).
+# these versions (tests/py/test_dialects.py checks all).
 
 
 CATEGORIES = frozenset(

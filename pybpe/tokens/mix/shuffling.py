@@ -37,7 +37,7 @@ from .drawing import Documents, Drawn, drawing_keys, writing_keys
 DEFAULT_MEMORY = 1 << 30
 LEAST_MEMORY = 1 << 20
 _DOCUMENT_BYTES = 128  # memory for a document while a bucket is sorted
-_WRITE_BYTES = 1 << 16  # a block has about this much for each bucket
+_WRITE_BYTES = 1 << 16  # a block has about this much per bucket
 _BLOCK_BYTES = 1 << 24  # the least size of a block
 _PART_TOKENS = 1 << 20
 # Both keys of a document, its tokens, and where it begins among the tokens of its split in all sources.
@@ -50,7 +50,7 @@ class _Block(NamedTuple):
     source: int
     split: int
     first: int  # the number of its first document
-    lengths: Array  # the tokens of each document
+    lengths: Array  # the tokens of the documents
     start: int  # the token where the first document begins
 
 

@@ -193,7 +193,7 @@ def _table(origins: Origins, pieces: Array, start: int, first: int, size: int) -
     the tokens of the split, and the first of the rows at token `first` of the shard."""
     ends = numpy.cumsum(pieces["length"])
     begins = ends - pieces["length"]
-    of_row = numpy.searchsorted(pieces["row"], pieces["row"])  # the first piece in the row of each
+    of_row = numpy.searchsorted(pieces["row"], pieces["row"])  # the first piece in its row, for every piece
     places = first + pieces["row"] * size + begins - begins[of_row]
     return placed_table(origins.at(start + pieces["start"] + 1), places, pieces["length"])
 

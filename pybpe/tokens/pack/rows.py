@@ -104,7 +104,7 @@ class NewShard(NamedTuple):
     dtype: str  # the dtype of its ids
     rows: int
     size: int  # tokens per row
-    mark: int  # the id that begins each row
+    mark: int  # the id that begins every row
 
 
 class _File(io.FileIO):
