@@ -498,8 +498,8 @@ class ModelOptions:
 
     depth: int | None = option(
         None,
-        "one of llm.c's model sizes: d6, d12, d24, ... (default: d12; for a workspace in fp32, as large as two cores"
-        " train in half an hour: the longer the text, the smaller, because more tokens take more time)",
+        "one of llm.c's model sizes: d6, d12, d24, ... (default: d12; for a workspace in fp32, a size that two cores"
+        " train in half an hour, which is smaller for a longer text)",
         "D",
         unit="depth",
     )

@@ -238,7 +238,7 @@ def _add_install(command: Command) -> None:
     The headers replace llmc/tokenizer.h, dataloader.h and rand.h. They read the
     same files, check them, and encode prompts. The originals stay as *.h.orig. The
     command also adds the C library and a GNUmakefile that links it. No other file
-    changes, and llm.c builds by the same commands as before. --undo restores
+    changes, and you build llm.c with the same commands as before. --undo restores
     everything.
     """
     command.option("llmc LLMC", "the folder with train_gpt2.c and llmc/", Path)

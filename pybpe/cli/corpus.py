@@ -59,7 +59,7 @@ def add_corpus(command: Command) -> None:
 
 
 def _add_steps(command: Command) -> None:
-    command.option("--where CONDITION", "keep records whose fields meet this, as in \"score > 3 and lang == 'en'\"")
+    command.option("--where CONDITION", "keep records that meet this condition, such as \"score > 3 and lang == 'en'\"")
     command.option("--normalize --normalizer N", "normalize text: NFC or NFKC", dest="normalizer")
     command.option("--languages L,L", "keep only these languages, such as zh,en")
     command.option("--min-confidence C", "minimum confidence in the language, 0 to 1", float, default=0.0)

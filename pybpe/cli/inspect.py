@@ -59,24 +59,23 @@ def add_inspect(command: Command) -> None:
     deviation, minimum and maximum of every tensor (for wte, without the padding),
     and the number of values that are infinite or NaN.
 
-    With --where, you see which document has a token of a token file that `pybpe
-    binarize --provenance` wrote: the input, the number of the record in it, its id,
-    its text in the token file, and the record itself if the input is still there
-    and its text has not changed.
-    TOK is then the tokenizer of the files, unless it is in their folder.
+    With --where, you see the document that a token belongs to, if `pybpe binarize
+    --provenance` wrote the token file: its input, the number of the record, its id,
+    its text in the token file, and the record itself, unless the input has changed.
+    If the tokenizer is not in the folder of the token file, use it as TOK.
 
-    With --audit, you see what may be wrong with a tokenizer: tokens that no text
-    gives, parts of characters, equal tokens, a slow pattern. FILE are text files or
-    token files then, and you also see the tokens that they lack (glitch tokens),
-    the special tokens whose text they have as ordinary text, and the ids that the
-    tokenizer does not have.
+    With --audit, you see possible faults of a tokenizer: tokens that no text gives,
+    parts of characters, equal tokens, a slow pattern. If you add text files or
+    token files, you also see tokens that never occur in them (glitch tokens),
+    special tokens that occur as ordinary text, and ids that the tokenizer does not
+    have.
     """
     what = "a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c"
     command.option("path TOK", what, nargs="?", path="reads")
     command.option("files FILE", "for a tokenizer: text files, folders, globs", nargs="*", path="texts")
     help = "show where the document with token TOKEN of a token file came from"
     command.add_argument("--where", nargs=2, metavar=("SHARD", "TOKEN"), help=help)
-    command.option("--audit", "show what may be wrong with a tokenizer, and in texts or token files")
+    command.option("--audit", "show possible faults of a tokenizer, and of text or token files")
     command.option("--min-count N", "with --audit: list tokens that occur less often (default: 2)", int, default=2)
     command.option("--count N", "how many tokens per kind to show (default: 10)", int, default=10)
     with command.group("reading"):
@@ -412,10 +411,10 @@ def add_bpb(command: Command) -> None:
       pybpe bpb -t tok.json shards/*_val_*.bin --losses losses.npy --limit 10485760
       pybpe bpb -t tok.json val.bin --losses 3.2829 --count-special
 
-    Bits per byte are the sum of the losses / ln 2 / the bytes of text of the same
-    tokens, parts of characters included. The model predicted every token but the
-    first. Special tokens are no text, so both sums leave them out, like nanochat; a
-    mean over all tokens needs --count-special. Losses are in nats, not in bits. The
+    Bits per byte is the sum of the losses, divided by ln 2 and by the bytes of text
+    in the same tokens. The losses are in nats, and there is one for every token but
+    the first. Special tokens are not text, so both sums leave them out, as in
+    nanochat. If your losses are a mean over all tokens, use --count-special. The
     command refuses losses that do not fit the files, and a tokenizer that did not
     make them.
     """
@@ -430,7 +429,7 @@ def add_bpb(command: Command) -> None:
     command.option("--limit N", "the evaluation stopped after N tokens (default: at the end)", parse_amount)
     command.option(
         "--count-special",
-        "add the losses of special tokens, which tell where documents end",
+        "also add the losses of special tokens, which mark the ends of documents",
     )
     command.runs(_run_bpb)
 

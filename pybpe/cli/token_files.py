@@ -189,8 +189,8 @@ def _run_mix(args: argparse.Namespace) -> None:
 
 
 def add_join(command: Command) -> None:
-    """Join token files that several machines wrote: get the files that one run on all
-    the input would have written.
+    """Join token files from several machines. You get the same files as from one run
+    on all inputs.
 
     examples:
       pybpe join node0 node1 node2 -t tok.json -o all

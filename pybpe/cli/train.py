@@ -290,7 +290,7 @@ def add_prune(command: Command) -> None:
       pybpe prune tok.json --vocab-size 16k -o small.json
 
     With files, the command keeps the tokens that occur in them, the tokens that
-    these are merged from, the bytes and the special tokens. --remap tells you which
+    they are merged from, all bytes and the special tokens. --remap tells you which
     rows of an embedding to keep.
     """
     command.option("tokenizer TOK", "a tokenizer file or folder", path="reads")

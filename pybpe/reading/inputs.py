@@ -111,9 +111,7 @@ class ReadOptions:
         " lines), line (one document per line) or file (one per file); jsonl reads every file as JSON lines",
         "HOW",
     )
-    on_error: str = option(
-        "stop", "at a JSON record or row that is not valid: stop, or skip, which skips and lists it", "WHAT"
-    )
+    on_error: str = option("stop", "what to do at an invalid JSON record or row: stop, or skip it and list it", "WHAT")
     skipped: str | None = option(
         None,
         "where --on-error skip lists the records (default: the output's name with .skipped.jsonl after it)",

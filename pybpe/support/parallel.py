@@ -39,7 +39,7 @@ class RunOptions:
     # forever.
     task_timeout: float | None = option(
         None,
-        "stop if a worker of --dask takes longer for a task, as it may hang (default: wait)",
+        "stop if a worker of --dask takes longer for a task, because it may hang (default: wait)",
         "SECONDS",
     )
 

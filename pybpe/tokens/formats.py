@@ -315,10 +315,9 @@ class OutputOptions:
     )
     provenance: bool = option(
         False,
-        "also write, for each token file, NAME.provenance (parquet): the input and the record in it that each document"
-        " came from",
+        "also write NAME.provenance (parquet) for every token file: the inputs and records that its documents came from",
     )
-    id_key: str | None = option(None, "the key of an id in records, or its column, for --provenance", "KEY")
+    id_key: str | None = option(None, "for --provenance, the key or column of a record's id", "KEY")
 
     EOT_MODES: ClassVar[Sequence[str]] = EOT_MODES
     HASHED: ClassVar[bool] = True

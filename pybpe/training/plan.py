@@ -36,7 +36,7 @@ class TrainOptions:
     vocab_size: int = option(MISSING, "number of tokens, including special tokens")
     special_tokens: Iterable[str] | Mapping[str, int] = option(
         (),
-        "a text that always becomes one id; repeatable. llm.c, and `pybpe binarize` by default, need <|endoftext|>",
+        "a string that always becomes one id; repeatable. llm.c, and `pybpe binarize` by default, need <|endoftext|>",
         "S",
         flag="--special-token",
     )
