@@ -130,8 +130,8 @@ FoundFiles = tuple[Files, dict[str, str], list[str]]
 
 
 def find_files(paths: Iterable[str], faults: list[Fault]) -> FoundFiles:
-    """Finds llm.c's files among the paths, and in folders. Returns every file once, however many links lead to it,
-    every name, with what is there, such as "a token shard" or "a folder", and the given folders, and those found in
+    """Finds llm.c's files among the paths, and in folders. Returns every file once, even if several links lead to it.
+    Also returns every name with its kind, such as "a token shard" or "a folder", the given folders, and the folders in
     them."""
     files, names, folders = Files(), dict[str, str](), list[str]()
     kinds: dict[str, str] = {}  # by real path

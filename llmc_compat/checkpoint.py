@@ -199,8 +199,8 @@ class GPT2Config(Sizes):
 
         Args:
             of_model: llm.c's name -> the program's name, of tensors without layers.
-            layer: how the name of a tensor of layer {} begins.
-            of_layer: llm.c's name without its last letter, w or b -> how the program's name goes on, without ".weight"
+            layer: the beginning of the names of tensors of layer {}.
+            of_layer: llm.c's name without its last letter, w or b -> the rest of the program's name, without ".weight"
                 or ".bias".
         """
         for source, shape in self.tensor_shapes().items():

@@ -48,8 +48,8 @@ def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
 
 
 def check_call(args: argparse.Namespace) -> list[str]:
-    """Looks at the paths of a command before it runs: no two may lead to one file that it writes, and what it would
-    replace must be what it writes, unless there is --force. Returns the notes to print when it has replaced files."""
+    """Checks the paths of a command before it runs. No other path may lead to a file that it writes. Without --force,
+    it may replace a file only by one of the same kind. Returns the notes to print when it has replaced files."""
     paths = paths_of(args)
     written = {flag: some[0] for flag, some in paths["writes"].items()}
     if args.writes_tokenizer:  # a folder, in which the command replaces files one by one

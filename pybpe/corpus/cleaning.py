@@ -308,8 +308,8 @@ class Decided(NamedTuple):
 
 class Decisions:
     """Decides what happens to every document, from the results of all tasks, in order. `memory_limit` is in bytes,
-    approximately. None means DEFAULT_MEMORY, or more for very many documents. Raises ArgumentError if the memory is too
-    little for so many documents or paragraphs."""
+    approximately. None means DEFAULT_MEMORY, or more for very many documents. Raises ArgumentError if the number of
+    documents or paragraphs needs more memory."""
 
     def __init__(self, steps: Steps, results: Sequence[Result], memory_limit: int | None) -> None:
         self._steps, self._results, self._limit = steps, results, memory_limit

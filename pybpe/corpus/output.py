@@ -1,8 +1,8 @@
 """The output of `clean`: one file, or a folder of files of about equal size. A hidden file there, the receipt, says how
-it was made: the call, what it asked for, and samples of the files.
+it was made: the call, its settings, and samples of the files.
 
 All files are made in a hidden folder, which then gets the name PARTS. From there they get their names, the receipt
-last. So a run that is killed meanwhile goes on with that.
+last. If a run is killed meanwhile, the next run continues from there.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Hugging Face runs the steps in order, each on the pieces of the step before it, 
     ByteLevel    with use_regex a Split with GPT-2's pattern; then every byte becomes a character (vocab_merges.py)
 
 A Split has its regular expression under "Regex", in the syntax of Hugging Face's engine. If pybpe's own spelling
-differs, it is under "regex" in model.pybpe. A pattern that the engine cannot run is under "PythonRegex", for which
-Hugging Face refuses the file ("unknown variant").
+differs, it is under "regex" in model.pybpe. A pattern that the engine cannot run is under "PythonRegex". Hugging
+Face refuses such a file ("unknown variant").
 
 Version 2.0 of the file has no step ByteLevel: model.byte_level says that every byte becomes a character after the last
 step, and GPT-2's pattern is a Split.
@@ -270,9 +270,9 @@ def engine(version: str) -> Dialect:
 
 
 def for_hugging_face(pattern: Pattern, version: str = "1.0") -> str:
-    """Returns a regular expression that gives the same words in Hugging Face's engine. That of a built-in pattern does
-    so in transformers.js too. The pattern must have one step. UnsupportedError names the part of the pattern for which
-    no such expression is known."""
+    """Returns a regular expression that gives the same words in Hugging Face's engine. For a built-in pattern, it also
+    does so in transformers.js. The pattern must have one step. If a part of it has no such expression, UnsupportedError
+    names the part."""
     if not pattern.is_custom:
         return portable(pattern.regex)
     from ..pattern.dialects import REGEX, translate
@@ -292,7 +292,7 @@ def for_hugging_face(pattern: Pattern, version: str = "1.0") -> str:
 
 def from_hugging_face(regex: str, drops: bool, version: str) -> Pattern:
     """Returns the pattern that gives the same words as a regular expression for Hugging Face's engine, or raises
-    UnsupportedError. With `drops`, Hugging Face drops what does not match, so the pattern must match all text."""
+    UnsupportedError. With `drops`, Hugging Face drops text that does not match, so the pattern must match all text."""
     from ..pattern.dialects import REGEX, translate
 
     return Pattern(unnamed(translate(regex, engine(version), REGEX, whole=drops)))

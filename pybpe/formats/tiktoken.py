@@ -4,8 +4,8 @@ Both give every token a rank, which is its id and also its merge priority. They 
 pybpe recovers the parts by encoding every token with all tokens of lower rank.
 
 tiktoken joins any two adjacent parts that spell a token, lowest rank first, and encodes a word that is a token as that
-token. One merge per token does the same: what happens between two boundaries of parts does not depend on what is
-outside them. So just before a token is made, its bytes are in the same two parts that merging those bytes alone leaves.
+token. One merge per token does the same: the merges between two boundaries of parts do not depend on the text outside
+them. So just before a token is made, its bytes are in the same two parts that merging those bytes alone leaves.
 For most tokens C finds these parts with the tokens of lower rank. Some tokens were added by hand, as in Llama 3.
 They need parts of higher rank, or cannot be made by merging at all. From the first such token on, Python finds the
 parts.

@@ -188,13 +188,13 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         """Makes the next iteration resume where `state` was taken. The batch size and `workers` may differ.
 
         Args:
-            state: the state of this process. Or the states of all processes, in a list: then there may be another
-                number of processes now, each of which must get the whole list. Every document of an epoch is still
-                read exactly once. Some processes may begin the next epoch before others.
+            state: the state of this process, or a list of the states of all processes. With a list, the number of
+                processes may differ. Then every process must get the whole list, and every document of an epoch is
+                still read exactly once. Some processes may begin the next epoch before others.
 
         Raises:
-            ArgumentError: `state` is from other inputs, another tokenizer or other options, or from another process. Or
-                the list lacks the state of a process.
+            ArgumentError: `state` is from other inputs, another tokenizer, other options or another process, or the
+                list lacks the state of a process.
         """
         if isinstance(state, Mapping):
             left, share = self._of_state(state)

@@ -36,8 +36,8 @@ class ResumableSampler:
     r-th. The remainder is dropped, or filled up with samples from the start of the order, so that all processes get the
     same number.
 
-    torchdata's StatefulDataLoader asks an iteration for its state and counts what it has yielded itself. Another
-    loader must call `consume`. TokenDataLoader does.
+    torchdata's StatefulDataLoader asks an iteration for its state, and counts its batches itself. Any other loader must
+    call `consume`, like TokenDataLoader.
 
     Args:
         count: the number of samples in the dataset.

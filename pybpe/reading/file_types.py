@@ -201,7 +201,7 @@ _MADE_HEAD_BYTES = 4096
 
 
 def made_kind(path: str) -> str:
-    """Returns the kind of a file that a command may have written, such as "a page"; of any other file what it is."""
+    """Returns the kind of a file that a command may have written, such as "a page", or the kind of any other file."""
     with open(path, "rb") as stream:
         head = stream.read(_MADE_HEAD_BYTES)
         if head.startswith(b"%PDF-"):  # which says at its end what made it

@@ -377,11 +377,11 @@ def _decided(part: InputFile, read: ReadOptions, called: str | None = None) -> I
 
 
 def of_records(folder: str, looked: list[_Looked], read: ReadOptions) -> list[_Looked]:
-    """Returns the files of a folder that are read. If it has files of records, only those are: what is next to them,
-    such as README.md, describes them. Warns about the rest.
+    """Returns the files of a folder that are read. If it has files of records, only those are read, because other files
+    there, such as README.md, describe them. Warns about the rest.
 
     Raises:
-        ArgumentError: the rest has texts, which are compressed or named .txt, or it has much more than descriptions.
+        ArgumentError: the rest has text files, which are compressed or named .txt, or is too large for descriptions.
     """
     kept, rest, first, texts = list[_Looked](), Corpus(), "", Corpus()
     for part, what in looked:

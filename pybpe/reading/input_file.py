@@ -85,7 +85,7 @@ class InputFile(NamedTuple):
         encoding: Python's name of the encoding of its text. None is UTF-8, or not known yet (see `decided`).
         folder: the base of a relative path. "" is the current folder of the process that reads.
         remote: the file, if a URL names it, otherwise None.
-        form: what it holds, judging by its content and its name: "text", "jsonl", "parquet" or "arrow", or "" for a
+        form: its kind, judging by its content and its name: "text", "jsonl", "parquet" or "arrow", or "" for a
             stream that only its reader can look at (see `open_in_form`).
         has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
         is_empty: whether it is known to have no text: no bytes, or only what marks its compression or encoding.
@@ -264,8 +264,8 @@ class InputFile(NamedTuple):
         return file._replace(encoding=encoding)
 
     def in_form(self, documents: str) -> InputFile:
-        """Returns the file as it is read: `documents`, as in ReadOptions, decides what it holds, unless its name does
-        or the user leaves it to the content."""
+        """Returns the file with the form in which it is read. Unless its name decides that, `documents` does, as in
+        ReadOptions. With "auto", the content decides."""
         if documents == "auto" or self.has_rows or says_records(self.path):
             return self
         return self._replace(form="jsonl" if documents == "jsonl" else "text")
@@ -461,8 +461,8 @@ def check_text(files: Iterable[InputFile]) -> None:
 
 
 def check_has_text(files: Iterable[InputFile], missing: str) -> None:
-    """Raises ArgumentError for files where a call found no text, so that it would make something without what is
-    `missing`. Does nothing if all are empty, which `corpus_files` has said."""
+    """Raises ArgumentError for files in which a call found no text, so that its output would have no `missing`. Does
+    nothing if all are empty, because `corpus_files` has told the user."""
     if not all(file.is_empty for file in files):
         raise ArgumentError(f"there is no text in the inputs, so there are no {missing}")
 

@@ -77,8 +77,8 @@ class Piece(NamedTuple):
         return self.data
 
     def texts(self, text_key: str) -> list[bytes]:
-        """Returns the texts: those of records, which it notes, or of small files, or one. `text_key` is the key of the
-        text in JSON lines."""
+        """Returns the texts of records, which it notes, or of small files, or a single text. `text_key` is the key of
+        the text in JSON lines."""
         if not isinstance(self.data, memoryview):
             return list(self.data)
         if self.is_text:

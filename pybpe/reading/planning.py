@@ -4,10 +4,10 @@
     share     the part of a file that belongs to one split; with "hash" a file is one share, for all splits
     range     the bytes or rows of a share that are read in order, or many small files
     task      some ranges, small ones together, which one worker processes
-    piece     what is read of a range at once, and the documents in it: see pieces.py
+    piece     the part of a range that is read at once, and the documents in it: see pieces.py
 
-A Plan has the tasks. It depends only on the files and the settings, so it is the same on one machine and on many. Each
-task's result has one place in the token files, whichever worker runs it and in whatever order. So the files are the
+A Plan has the tasks. It depends only on the files and the settings, so it is the same on one machine and on many. The
+result of a task has one place in the token files, whichever worker runs it and in whatever order. So the files are the
 same for any number of workers and any executor, and an interrupted run resumes at a task.
 """
 

@@ -118,8 +118,8 @@ def _remove_own(folder: str, process: int) -> None:
 
 
 def remove_entry(path: str) -> None:
-    """Removes a file, or a folder with all that is in it. A worker that was given up may still write to the folder. It
-    cannot if the folder's name is gone."""
+    """Removes a file, or a folder with all of its contents. First the folder gets another name, because a worker that
+    pybpe no longer waits for may still write to the folder."""
     if not os.path.isdir(path):
         with suppress(FileNotFoundError):  # the remains of a killed call are removed with the folder
             os.unlink(path)
@@ -133,7 +133,7 @@ def remove_entry(path: str) -> None:
 
 
 def remove_work(folder: str) -> None:
-    """Removes the work of a run that has ended, finished or given up."""
+    """Removes the work of a run that is finished or abandoned."""
     hidden = os.path.join(folder, FOLDER)
     with file_errors(hidden, "cannot be removed"):
         for name in sorted(set(os.listdir(hidden)) - {LOCK}):

@@ -240,8 +240,8 @@ class TextEncoder:
     def compact_batch(
         self, texts: Sequence[bytes], specials: _binding.Specials | None, typecode: str
     ) -> tuple[array[int], array[int]]:
-        """Encodes short texts with one call. Returns all ids, as an array of type H or I, and the index where those
-        of each text end."""
+        """Encodes short texts with one call. Returns all ids, as an array of type H or I, and the indices where the
+        texts end among them."""
         return self._view(texts, specials, array(typecode).itemsize, partial(Ids.compact, typecode=typecode))
 
     def count(self, text: Text, specials: _binding.Specials | None) -> int:

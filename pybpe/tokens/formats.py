@@ -315,7 +315,7 @@ class OutputOptions:
     )
     provenance: bool = option(
         False,
-        "also write NAME.provenance (parquet) for every token file: the inputs and records that its documents came from",
+        "also write NAME.provenance (parquet) for every token file: the inputs and records of its documents",
     )
     id_key: str | None = option(None, "for --provenance, the key or column of a record's id", "KEY")
 
@@ -376,7 +376,7 @@ class OutputOptions:
 
     @property
     def ids(self) -> str | None:
-        """What is wanted of the origins of documents, as in Kinds."""
+        """The origins of documents to write: see Kinds."""
         return self.id_key or "" if self.provenance else None
 
     def marked(self, tok: Tokenizer) -> Tokenizer:

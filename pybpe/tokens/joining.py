@@ -1,8 +1,8 @@
 """join: makes one folder of token files from several, which binarize wrote on different machines.
 
-Every machine runs `binarize` on its own files, into a folder of its own. Since split_by="hash" chooses a document's
-split by its content alone, every document is in the split in which one run on all files would have put it. So the
-tokens of the folders, one after the other, are that run's tokens, and `join` writes them as that run would:
+Every machine runs `binarize` on its own files, into its own folder. With split_by="hash", only the content of a
+document decides its split, so every document is in the same split as after one run on all files. So the tokens of the
+folders, one after the other, are that run's tokens, and `join` writes them as that run would:
 
     node 1   train [aaaa|aaaa|aa]  val [a]           joined   train [aaaa|aaaa|aabb|bbbb|b]
     node 2   train [bbbb|bbb]      val [bb]     ->            val   [abb]

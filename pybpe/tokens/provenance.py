@@ -221,7 +221,8 @@ class Origins(NamedTuple):
 
 
 def kept_provenance(parts: Sequence[TokenFolder]) -> dict[str, Any]:
-    """Returns the settings of provenance for what is made of some folders: it has provenance if all of them do."""
+    """Returns the settings of provenance for token files that are made from some folders. They have provenance if all
+    of these folders do."""
     settings = [part.manifest.settings for part in parts]
     lacking = [part.path for part, some in zip(parts, settings) if not some.get("provenance")]
     if lacking:

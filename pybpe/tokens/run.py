@@ -306,10 +306,10 @@ def check_least(path: str, tokens: int, least: int, reader: str = "llm.c", total
 
 
 def sizes_of(layout: Layout, split: str, tokens: int, total: int) -> list[int]:
-    """Returns the numbers of tokens of the shards of a split of so many tokens. All splits have `total` tokens.
+    """Returns the sizes of the shards of a split with this number of tokens. All splits have `total` tokens.
 
-    Shards of equal size have at most `shard_tokens` tokens. Others have `shard_tokens`, and the last one the rest, but
-    at least `min_shard_tokens`. It may be that much longer instead.
+    Shards of equal size have at most `shard_tokens` tokens. Otherwise, shards have `shard_tokens` tokens, and the last
+    one has the rest, but at least `min_shard_tokens`. It may be that much longer instead.
 
     Raises:
         ShardTooSmallError: the split is too small for one shard. LimitError: a shard would be larger than its readers

@@ -136,8 +136,7 @@ Parts = Sequence[tuple[str, TokenFolder]]
 
 
 def check_copies(parts: Parts) -> None:
-    """Raises ArgumentError if two folders have the same token files: documents would occur twice in what is made of
-    both."""
+    """Raises ArgumentError if two folders have the same token files, because the output would have documents twice."""
     seen: dict[object, str] = {}
     for name, data in parts:
         files = tuple(record.sha256 for records in data.manifest.shards.values() for record in records)

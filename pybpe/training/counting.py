@@ -214,7 +214,7 @@ _PIECES_OF_GROUP = 1 << 10  # of a sample, of 1 MiB each
 
 
 class PieceTally(NamedTuple):
-    """What is known of a piece, or of a worker's task, besides its words."""
+    """The facts about a piece, or about a worker's task, besides its words."""
 
     size: int  # the number of bytes
     doubt: str | None  # a warning about the encoding of a file, or None

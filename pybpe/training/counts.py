@@ -290,8 +290,8 @@ def write_blocks(path: _binding.PathLike, header: Mapping[str, object], blocks: 
 
 
 class Reader:
-    """Reads a .counts file, `path`, from its start, block by block. `header` is as in `write_blocks`. FormatError says
-    at which offset the file is damaged, here or in `blocks`. As a context manager, it raises FileChangedError after
+    """Reads a .counts file, `path`, from its start, block by block. `header` is as in `write_blocks`. If the file
+    is damaged, FormatError has the offset, here or in `blocks`. As a context manager, it raises FileChangedError after
     the block if somebody wrote to the file."""
 
     def __init__(self, path: _binding.PathLike) -> None:

@@ -1,5 +1,5 @@
 """Counts the words of pieces: a table per thread, and sorted runs on disk if memory is limited. Says whether merging
-could take so many words."""
+can take this number of words."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Documents:
         return len(self.stream)
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
-        """Yields the number of a document, and its length and those of the documents after it."""
+        """Yields the number of a document, and the lengths of a block of documents that begins with it."""
         for at in range(0, len(self.lengths), _BLOCK):
             yield at, self.lengths[at : at + _BLOCK]
 
