@@ -340,8 +340,8 @@ _BEYOND = re.compile("[^\0-\x7f]+")
 # \r, and every \r precedes a \n). So a tokenizer learns the same tokens from it as from other files, and no text is
 # lost: putting \r before every \n gives the file back. Files with mixed line ends are read unchanged.
 #
-# A run decides this for a file before it cuts any. It reads the whole file for that, but only if the first line ends with
-# \r\n. For a stream that can be read only once, the first bytes decide, and an error says if the rest differs.
+# A run decides this for a file before it cuts any. It reads the whole file for that, but only if the first line ends
+# with \r\n. For a stream that can be read only once, the first bytes decide, and an error says if the rest differs.
 
 _LINES_BLOCK = 1 << 18
 _OTHER = re.compile(rb"(?<!\r)\n|\r(?!\n)")
