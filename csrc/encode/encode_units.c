@@ -232,6 +232,7 @@ void units_flush(encode_work *work) {
     }
     work->count = 0;
     work->ended = 0;
+    cache_fit(work->c, 0); /* a long text must not wait for its end to get room for its words */
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -324,12 +325,12 @@ static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
    except at those between ASCII characters. */
 INLINE_ALWAYS void words_to_units(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words,
                                   bool cut) {
-    const pybpe_cache c = *work->c; /* copies of what the loop reads, as in units_emit */
     const size_t readable = (size_t)(work->end - text);
     const size_t fast = readable >= 16 ? readable - 15 : 0; /* words that start before it are read 16 bytes at a time */
     if (work->count + words > BATCH_UNITS) {
         units_flush(work);
     }
+    pybpe_cache c = *work->c; /* copies of what the loop reads, as in units_emit */
     size_t count = work->count;
     for (size_t i = 0; i < words; i++) {
         const uint8_t *w = text + from;
@@ -349,6 +350,7 @@ INLINE_ALWAYS void words_to_units(encode_work *work, const uint8_t *text, size_t
         if (work->count + (words - i) > BATCH_UNITS) {
             units_flush(work);
         }
+        c = *work->c; /* a flush may enlarge it */
         count = work->count;
     }
     work->count = count;

@@ -364,6 +364,31 @@ static void test_trimming(const pybpe_encoder *e) {
     free(word);
 }
 
+/* The words of one call enlarge the cache before it ends. Words of more than 15 bytes are cut into units, and a batch may
+   end within one: its other units belong to the enlarged table. */
+static void test_growing_within_a_text(const pybpe_encoder *e, const small_vocab *v) {
+    enum { WORDS = 8000, MOST = 30 };
+    static uint8_t text[WORDS * MOST];
+    static uint32_t ids[WORDS * MOST], want[WORDS * MOST];
+    static size_t ends[WORDS];
+    size_t n = 0, wanted = 0, count = 0;
+    for (size_t i = 0; i < WORDS; i++) {
+        const size_t length = i % 2 == 0 ? MOST : SHORT_BYTES;
+        random_word(text + n, length);
+        for (size_t k = 0; length == MOST && k < MOST; k += MOST / 2) {
+            text[n + k] = 'x'; /* in no merge: a hard boundary on both sides */
+        }
+        wanted += merge_naive(v, text + n, length, want + wanted);
+        ends[i] = n += length;
+    }
+    pybpe_cache *c = NULL;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encode_words(e, c, text, ends, WORDS, ids, 4, WORDS * MOST, &count, NULL), PYBPE_OK);
+    CHECK(count == wanted && memcmp(ids, want, count * sizeof *ids) == 0);
+    CHECK(c->sets > n / 32 && c->added <= c->sets);
+    pybpe_cache_free(c);
+}
+
 int main(void) {
     static small_vocab v;
     pybpe_vocab *vocab = NULL;
@@ -385,6 +410,7 @@ int main(void) {
     test_generations(e);
     test_trimming(e);
     naive_prepare(&v);
+    test_growing_within_a_text(e, &v);
     CHECK_EQ(wrong_words(&v, e, c, LONG_BYTES, LONG_WORDS), 0);
     CHECK(c->generation > 1);
     c->generation = UINT32_MAX; /* the last before the number wraps */
