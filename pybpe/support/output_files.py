@@ -167,8 +167,8 @@ _held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks t
 @contextmanager
 def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
     """Holds the lock of an output folder, or raises FileError. Makes the folder if needed. If so, or with `temporary`,
-    removes it afterwards if it is empty. If Ctrl-C ends the block and unfinished work is left, the KeyboardInterrupt
-    says so."""
+    removes it afterwards if it is empty. Removes copied inputs, which the next call copies again. If Ctrl-C ends the
+    block and unfinished work is left, the KeyboardInterrupt says so."""
     refuse_as_output(folder)
     is_new = not os.path.isdir(folder)
     hidden = make_folder(os.path.join(folder, FOLDER))
@@ -176,7 +176,10 @@ def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
     try:
         try:
             with only_holder(os.path.join(hidden, LOCK), folder):
-                yield
+                try:
+                    yield
+                finally:
+                    remove_others(hidden, f"{STAGED}*", (LOCK,))
         finally:
             for path in (hidden, *([folder] if temporary or is_new else ())):
                 with suppress(OSError):  # it is not empty, or another writer uses it

@@ -54,7 +54,7 @@ from ..reading.input_file import check_has_text
 from ..support.output_files import give_name, make_folder, remove_entry, remove_work, write_all
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
-from ..support.task_results import Order, Section, results_in, task_folder, task_path, write_results
+from ..support.task_results import Order, Section, headers_of, results_in, task_folder, task_path, write_results
 from .formats import ArrayOptions, Layout, write_offsets
 from .manifest import FINISHED, TOKENIZER_NAMES, Manifest, Records, ShardRecord, publish, record_file, replaced_files
 from .provenance import Origins, documents_of, write_provenance
@@ -106,16 +106,14 @@ def write_token_files(
             run.do_tasks(total, stack)
         made = run.assemble(known, with_tokenizer)
         publish(layout.folder, made)
-    except ArgumentError:  # the input has no text, so its results are of no use
-        remove_work(layout.folder)
-        raise
-    except (FormatError, LimitError) as error:
-        if not os.listdir(run.folder):
+    except (ArgumentError, FormatError, LimitError) as error:
+        if not run.has_text():  # then no other call could use the results
             remove_work(layout.folder)
             raise
         way = "the same command with another value resumes, if only shards depend on it"
-        if isinstance(error, FormatError):
-            way = "fix the file and run the same command again to resume"
+        if not isinstance(error, LimitError):
+            other = " instead" if isinstance(error, ArgumentError) else ""
+            way = f"fix the file{other} and run the same command again to resume"
         error.args = (f"{error}. Finished work is kept: {way}", *error.args[1:])
         raise
     except OSError as error:
@@ -127,15 +125,20 @@ def write_token_files(
 
 
 class _Run:
-    """One run. `folder` has the results of tasks."""
+    """One run."""
 
     def __init__(self, layout: Layout, job: Job, options: RunOptions) -> None:
         self._layout, self._job, self._options = layout, job, options
         self._skips = job.encoder is not None and job.encoder.kinds.read.skips
         if self._skips and LIST_NAME not in replaced_files(layout.folder, layout.tok.model.fingerprint):
             check_list(os.path.join(layout.folder, LIST_NAME))
-        hidden = os.path.abspath(layout.unfinished)
-        self.folder = task_folder(hidden, job.fingerprint)
+        tasks, hidden = list(job.tasks), os.path.abspath(layout.unfinished)
+        folder = task_folder(hidden, job.fingerprint)  # which removes other work, so the plan may not fail after it
+        self._orders = [
+            Order(task, task_path(folder, name), hashlib.blake2b(stamp, digest_size=16).hexdigest())
+            for task, name, stamp in tasks
+        ]
+        self._paths = [order.path for order in self._orders]
         for name in os.listdir(hidden):
             if name.startswith(FINISHED):
                 remove_entry(os.path.join(hidden, name))
@@ -159,31 +162,31 @@ class _Run:
         write = stack.enter_context(_binding.Output(list_path)).write if self._skips else lambda data: None
         names, id_key = self._layout.source_names, self._layout.output.id_key
         self._skipped, doubts = SkippedRecords(write, names, id_key), Doubts()
-        orders = [
-            Order(task, task_path(self.folder, name), hashlib.blake2b(stamp, digest_size=16).hexdigest())
-            for task, name, stamp in job.tasks
-        ]
-        left = self._left(orders, total)
+        left = self._left(total)
         bar = stack.enter_context(Progress(job.doing[0], total, job.doing[1], self._options.progress))
         ours = {order.path for order in left}
         done, shown = self._encoded(left, doubts, bar), ours
         if self._workers is not None:
             anchored = (order._replace(task=planning.anchored(order.task)) for order in left)
             done, shown = self._workers.done(anchored), set()
-        for path, _, header in results_when_done(orders, left, done, doubts, self._skipped):
+        for path, _, header in results_when_done(self._orders, left, done, doubts, self._skipped):
             if path not in shown:
                 bar.add(header["size"], earlier=path not in ours)
             for stream, counts in zip(self._streams, header["splits"]):
                 stream.take(counts)
-        self._paths = [order.path for order in orders]
         if job.files is not None and not isinstance(self._layout.output, ArrayOptions):
             if not any(stream.text_bytes for stream in self._streams):
                 check_has_text(job.files, "tokens to write")
 
-    def _left(self, orders: Iterable[Order], total: int | None) -> list[Order]:
+    def has_text(self) -> bool:
+        """Returns whether a task has results, and they have text."""
+        found = chain.from_iterable(headers_of(path) or () for path in self._paths)
+        return any(counts[2] for header in found for counts in header["splits"])
+
+    def _left(self, total: int | None) -> list[Order]:
         """Returns the tasks without results. If other tasks have some, says that the run resumes."""
         left, tokens, size = list[Order](), 0, 0
-        for order in orders:
+        for order in self._orders:
             headers = headers_if_done(order.path, self._skips)
             if headers is None or not self._is_current(order, headers):
                 left.append(order)

@@ -157,6 +157,32 @@ def test_more_than_half_stops_the_run(tok: pybpe.Tokenizer, tmp_path: Path, monk
             write()
 
 
+def test_finished_work_survives_more_than_half(
+    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    good, bad, out = tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "out"
+    good.write_bytes(jsonl(documents(60)))
+    bad.write_bytes(b"{\n" * 100)
+    given = {**GIVEN, "workers": 1, "on_error": "skip"}
+    with pytest.raises(pybpe.errors.ArgumentError, match="100 of .* Finished work is kept: fix the file instead"):
+        pybpe.binarize(tok, [good, bad], out, **given)
+    bad.write_bytes(jsonl(documents(60)[:9]))
+    caplog.set_level("INFO")
+    pybpe.binarize(tok, [good, bad], out, **given)
+    assert "resuming after" in caplog.text
+
+
+def test_a_refused_plan_leaves_the_work_of_another_call(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.jsonl", tmp_path / "out"
+    path.write_bytes(jsonl(documents(60)))
+    assert run_and_die(7, pybpe.binarize, tok, path, out, **GIVEN, workers=1)
+    before = {name for name in content(out) if "tasks" in name}
+    given = {key: value for key, value in GIVEN.items() if key != "splits"}
+    with pytest.raises(pybpe.errors.ArgumentError, match="no more than 60 documents"):
+        pybpe.binarize(tok, path, out, **given, val_documents=60)
+    assert before and before <= {*content(out)}
+
+
 def test_a_damaged_file_is_not_a_bad_record(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
     corpus[1].write_bytes(corpus[1].read_bytes()[:-20])
     with pytest.raises(FormatError, match="b.jsonl.gz: damaged"):
