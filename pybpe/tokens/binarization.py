@@ -16,6 +16,7 @@ from ..errors import ArgumentError, warn
 from ..model import refuse_dropout
 from ..reading import planning
 from ..reading.documents import RECORDS, Kinds, check_mark
+from ..reading.file_types import says_records
 from ..reading.files import Corpus, SmallFiles, Staged, stage
 from ..reading.input_file import InputFile
 from ..reading.inputs import Inputs, ReadOptions
@@ -254,11 +255,15 @@ class DatasetOptions:
         return replace(self, output=self.output.for_vocabulary(tok.vocab_size, tok.model.eot))
 
     def decided(self, files: Corpus, kinds: Kinds, folder: str) -> DatasetOptions:
-        """Returns the options with the way of splitting decided: see SplitOptions.decided. `folder` may have token
-        files, which are to be replaced."""
+        """Returns the options with the way of splitting decided: see SplitOptions.decided. `documents`, which says
+        nothing about files of records, is "auto" if all are. `folder` may have token files, which are to be
+        replaced."""
         there = found_manifest(folder) if self.split.split_by == "auto" else None
-        recorded = None if there is None else there.settings.get("split_by")
-        return replace(self, split=self.split.decided(list(files), kinds, recorded))
+        recorded, found = None if there is None else there.settings.get("split_by"), list(files)
+        read = self.read
+        if all(file.has_rows or says_records(file.path) for file in found):
+            read = replace(read, documents="auto")
+        return replace(self, read=read, split=self.split.decided(found, kinds, recorded))
 
     def settings(self) -> dict[str, Any]:
         """Returns the options as the manifest has them. A run that resumes must have the same."""

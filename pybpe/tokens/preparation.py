@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .. import _binding
 from .._lazy import futures
@@ -115,8 +116,9 @@ def prepare_dataset(
         staged = stage(given, folder, options.read, [folder], columns)
         check_mark(kinds, counting.specials, counting.matching, staged.files)
         options = options.decided(staged.files, kinds, folder)
+        counting = replace(counting, read=options.read)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
-        settings = (training, counting.pattern.regex, (kinds.read, kinds.mark, counting), options.split)
+        settings = (training, counting.pattern.regex, (counting.read, kinds.mark, counting), options.split)
         name = options.output.name or name_of(inputs, given, staged)
         call, form = call_of((settings, options, name), staged), counting.pattern.regex
         wanted = {"vocab_size": training.vocab_size, "special_tokens": training.specials, "end_of_text": mark}

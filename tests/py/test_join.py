@@ -60,6 +60,25 @@ def test_equals_one_run(settings: dict[str, object], tok: pybpe.Tokenizer, input
     assert joined.inputs == whole.inputs == [(str(path), path.stat().st_size) for path in inputs]
 
 
+def test_a_way_to_divide_text_does_not_matter_for_records(
+    tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    given: dict[str, Any] = {"name": "x", "split_by": "hash"}
+    whole = pybpe.binarize(tok, inputs[:2], tmp_path / "whole", **given)
+    pybpe.binarize(tok, inputs[0], tmp_path / "a", documents="line", **given)
+    pybpe.binarize(tok, inputs[1], tmp_path / "b", **given)
+    assert pybpe.join(tok, [tmp_path / "a", tmp_path / "b"], tmp_path / "joined").shards == whole.shards
+    caplog.set_level("INFO")
+    pybpe.prepare(inputs, tmp_path / "p", vocab_size=300, documents="blank", progress=False)
+    pybpe.prepare(inputs, tmp_path / "p", vocab_size=300, progress=False)
+    assert "p: already complete" in caplog.text
+    (tmp_path / "c.txt").write_text("One line.\n" * 99)
+    pybpe.binarize(tok, tmp_path / "c.txt", tmp_path / "c", documents="line", **given, min_shard_tokens=0)
+    pybpe.binarize(tok, inputs[2], tmp_path / "d", **given, min_shard_tokens=0)
+    with pytest.raises(pybpe.errors.ArgumentError, match="documents='auto', and .*c with 'line'"):
+        pybpe.join(tok, [tmp_path / "c", tmp_path / "d"], tmp_path / "refused")
+
+
 def test_joined_folders_can_be_joined_again(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
     whole = pybpe.binarize(tok, inputs, tmp_path / "whole", name="x", split_by="hash")
     for number, path in enumerate(inputs):
