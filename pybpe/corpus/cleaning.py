@@ -14,22 +14,23 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from itertools import accumulate, repeat
+from itertools import accumulate, chain, repeat
 from typing import Any, NamedTuple
 
 from .. import _binding
 from .._lazy import Array, futures, numpy
 from ..arguments import chosen, instance, param, refuse_unused, whole_number
 from ..errors import ArgumentError, note, warn
-from ..reading.documents import RecordNotes, SkippedRecords, check_list, list_name, remove_list
+from ..reading.documents import RecordNotes, SkippedRecords, check_list, list_name, remove_list, tell_nulls
 from ..reading.files import Staged, stage
 from ..reading.input_file import check_has_text
 from ..reading.inputs import Inputs, ReadOptions, listed
 from ..reading.objects import given_inputs
 from ..support.output_files import check_paths
 from ..support.parallel import RunOptions, memory_left
-from ..support.task_results import Order, Result, hashed, task_folder, task_path
-from .duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters, repeated, without_paragraphs
+from ..support.progress import Progress
+from ..support.task_results import Order, Result, hashed, headers_of, task_folder, task_path
+from .duplicates import DEFAULT_MEMORY, PERMUTATIONS, Banding, clusters, repeated, without_paragraphs
 from .filters import Filters
 from .output import LISTED, Target, check_outside, target_of
 from .pii import KINDS
@@ -82,8 +83,9 @@ def clean(
             (.gz, .bz2, .xz, .zst), or "-" for standard input.
         out: the output: a file (.jsonl, .jsonl.gz, .jsonl.zst or .parquet), or a folder, which gets files of about
             equal size, part-000000.jsonl.zst and so on, and must have nothing else. Records keep their other fields or
-            columns. Times and decimal numbers of columns become strings, and NaN becomes null. pybpe refuses values
-            that JSON cannot hold, such as bytes, and for parquet, fields that have values of different kinds.
+            columns. Times and decimal numbers of columns become strings. NaN and infinite numbers become null, and a
+            warning says how many. pybpe refuses values that JSON cannot hold, such as bytes, and for parquet, fields
+            that have values of different kinds.
         where: a condition in SQL on the fields of records, such as "score > 3 and language == 'en'". Others are
             dropped, and so are records that lack a field. See docs/corpus.md.
         normalizer: "NFC" or "NFKC".
@@ -184,8 +186,12 @@ def clean(
                 names.update(header["fields"])
             if not any_read:
                 check_has_text(staged.files, "documents to write")
-            steps.check_fields(names)
-            decisions = Decisions(steps, results, run.memory_limit)
+            try:
+                steps.check_fields(names)
+            except ArgumentError:
+                target.clear()  # no other call could use the results
+                raise
+            decisions = Decisions(steps, results, run.memory_limit, run.progress)
             if steps.read.skips:
                 found = _write_list(os.path.join(target.hidden, LISTED), list_path, results, staged.names)
 
@@ -195,19 +201,24 @@ def clean(
                 names = repeat(None) if near_dedup is None else decisions.cluster_names()
                 for decided, clusters in zip(decisions.by_result(), names):
                     tally.add(Tally.from_json(decided.result.header()["tally"]))
+                    bar.add(decided.result.sections["lines"].size)
                     yield _kept_lines(decided, clusters, steps.read.text_key, tally)
 
-            facts = {"call": call, "asked": asked}
-            target.write(
-                blocks, lambda: {**facts, "skipped": found, "tally": tally.to_json()}, list_path if found else None
-            )
+            facts, passes = {"call": call, "asked": asked}, 2 if target.format == "parquet" else 1
+            size = passes * sum(result.sections["lines"].size for result in results)
+            with Progress("writing", size, "B", run.progress) as bar:
+                target.write(
+                    blocks, lambda: {**facts, "skipped": found, "tally": tally.to_json()}, list_path if found else None
+                )
             if not steps.read.skips:
                 remove_list(list_path)
         except BaseException:
-            if not any(os.path.exists(order.path) for order in orders):  # there is nothing to resume from
+            headers = chain.from_iterable(headers_of(order.path) or () for order in orders)
+            if not any(header["tally"]["documents"].get("in") for header in headers):  # there is nothing to resume from
                 target.clear()
             raise
         target.clear()
+    tell_nulls(target.path, tally.changes["null"])
     if not tally.documents["out"]:
         warn(f"{target.path}: is empty, because no document was kept")
     return Report(tally, steps.filters, near_dedup, found)
@@ -311,7 +322,9 @@ class Decisions:
     approximately. None means DEFAULT_MEMORY, or more for very many documents. Raises ArgumentError if the number of
     documents or paragraphs needs more memory."""
 
-    def __init__(self, steps: Steps, results: Sequence[Result], memory_limit: int | None) -> None:
+    def __init__(
+        self, steps: Steps, results: Sequence[Result], memory_limit: int | None, progress: bool | None
+    ) -> None:
         self._steps, self._results, self._limit = steps, results, memory_limit
         self._starts = list(accumulate((result.documents for result in results), initial=0))
         count = self._starts[-1]
@@ -324,7 +337,10 @@ class Decisions:
         if steps.near_dedup is not None:
             memory = self._memory("documents", count, _CLUSTER_BYTES)
             self._signed = numpy.concatenate([numpy.zeros(0, dtype=bool), *(hashes == 0 for hashes in self._only())])
-            self._firsts = clusters(count, steps.near_dedup, self._band_rows, self._signatures, memory)
+            bands = Banding.of(steps.near_dedup).bands
+            with Progress("finding near duplicates", bands, "band", progress) as self._bar:
+                self._firsts = clusters(count, steps.near_dedup, self._band_rows, self._signatures, memory)
+                self._bar.set(bands)
             if not steps.keep_near:
                 self._drops[self._later()] = _NEAR
         if steps.dedup_paragraphs:
@@ -373,6 +389,7 @@ class Decisions:
                 numbers = numbers[self._drops[numbers + start] == 0]
                 yield hashes[numbers], numbers + start
             return
+        self._bar.set(band)
         for result, start in zip(self._results, self._starts):
             numbers = numpy.flatnonzero(self._signed[start : start + result.documents]) + start
             stay = self._drops[numbers] == 0

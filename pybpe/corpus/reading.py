@@ -50,6 +50,7 @@ class DocumentBatch(NamedTuple):
     notes: RecordNotes  # the records that were read
     doubt: str | None  # a warning about the first file of the task that is not UTF-8
     others: _binding.Strings  # the texts of records that are not selected
+    nulls: int  # how many numbers of rows became null (see record_line)
     fields: Collection[str]  # which of the fields that the condition names were found
 
 
@@ -58,7 +59,7 @@ def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[DocumentBatc
     doubted = False
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
         doubt = None if doubted else piece.doubt()
-        texts, lines, kept = _documents(piece, kinds, no_cluster)
+        texts, lines, kept, nulls = _documents(piece, kinds, no_cluster)
         doubt = doubt if doubted else doubt or _damaged(piece, texts)
         doubted = doubted or doubt is not None
         fields: Collection[str] = () if kinds.where is None else kinds.where.names
@@ -68,7 +69,7 @@ def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[DocumentBatc
         if kept is not None and not all(kept):
             others = [text for text, is_kept in zip(texts.list(), kept) if not is_kept]
             texts, lines = (_binding.Strings(list(compress(some.list(), kept))) for some in (texts, lines))
-        yield DocumentBatch(texts, lines, piece.size, piece.notes, doubt, _binding.Strings(others), fields)
+        yield DocumentBatch(texts, lines, piece.size, piece.notes, doubt, _binding.Strings(others), nulls, fields)
 
 
 def _damaged(piece: Piece, texts: _binding.Strings) -> str | None:
@@ -83,18 +84,18 @@ def _damaged(piece: Piece, texts: _binding.Strings) -> str | None:
 
 def _documents(
     piece: Piece, kinds: Kinds, no_cluster: bool
-) -> tuple[_binding.Strings, _binding.Strings, list[bool] | None]:
-    """Returns the texts of a piece, their records, and which rows are selected, if that is known already."""
-    key, data, notes = kinds.read.text_key, piece.data, piece.notes
+) -> tuple[_binding.Strings, _binding.Strings, list[bool] | None, int]:
+    """Returns the texts of a piece, their records, which rows are selected, if that is known already, and how many of
+    their numbers became null."""
+    key, data, notes, without = kinds.read.text_key, piece.data, piece.notes, CLUSTER if no_cluster else None
     if piece.kind == "jsonl":
         assert isinstance(data, memoryview)  # no other kind of texts has records
         if (found := _binding.read_records(data, key, no_cluster)) is not None:
             notes.end, notes.records, notes.lines = notes.start + len(data), found.records, found.line_ends
-            return found.texts, found.lines, None
+            return found.texts, found.lines, None, 0
         pairs = [(utf8(record[key]), line) for record, line in records(data, key, notes) if record[key]]
-        without = CLUSTER if no_cluster else None
         lines = [json_line(line, {key: text.decode()}, without) for text, line in pairs]
-        return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines), None
+        return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines), None, 0
     if not isinstance(data, memoryview) and data.fields:
         rows = [(text.decode("utf-8", "replace"), fields) for _, text, fields in data.records()]
         kept = [bool(fields) for _, fields in rows] if kinds.where is not None else None
@@ -102,8 +103,12 @@ def _documents(
             if fields:
                 *outer, last = field_path(fields, key) or (key,)
                 reduce(lambda value, name: value[name], outer, fields)[last] = text
-        lines = [record_line(piece.path, fields, CLUSTER if no_cluster else None) for _, fields in rows]
-        return _binding.Strings([text.encode() for text, _ in rows]), _binding.Strings(lines), kept
+        spelled, nulls = list[bytes](), 0
+        for _, fields in rows:
+            line, count = record_line(piece.path, fields, without)
+            spelled.append(line)
+            nulls += count
+        return _binding.Strings([text.encode() for text, _ in rows]), _binding.Strings(spelled), kept, nulls
     with lent_divider(kinds, b"", _ONE_SPLIT) as divider:
         is_whole = add_documents(divider, piece)
         assert is_whole  # only JSON lines need Python
@@ -113,7 +118,7 @@ def _documents(
         texts = _binding.Strings([text.decode("utf-8", "replace").encode() for text in texts.list()])
         made = _binding.write_records(texts, name)
         assert made is not None  # all are UTF-8 now
-    return texts, made, None
+    return texts, made, None, 0
 
 
 def text_of(line: _binding.Data, key: str) -> str:

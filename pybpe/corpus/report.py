@@ -117,6 +117,9 @@ def bin_end(name: str, start: float) -> float | None:
     return (round(start * 20) + 1) / 20 if start < 1 else None
 
 
+_CHANGES = {"paragraph": "paragraph removed", "null": "NaN or infinite numbers that became null"}
+
+
 class Report:
     """What `clean` returns.
 
@@ -150,7 +153,7 @@ class Report:
 
     @property
     def changes(self) -> dict[str, int]:
-        """Kind of replacement or removal inside documents -> count."""
+        """Kind of replacement or removal inside documents -> count. "null" counts NaN and infinite numbers."""
         return dict(self.tally.changes.most_common())
 
     def __repr__(self) -> str:
@@ -181,9 +184,7 @@ class Report:
             f" {self.tally.bytes['in']} bytes of text in, {self.tally.bytes['out']} out"
         ]
         lines += [f"  dropped, {name}: {n} ({n / max(1, self.documents_in):.1%})" for name, n in self.dropped.items()]
-        lines += [
-            f"  {name} removed: {n}" if name == "paragraph" else f"  <{name}>: {n}" for name, n in self.changes.items()
-        ]
+        lines += [f"  {_CHANGES.get(name, f'<{name}>')}: {n}" for name, n in self.changes.items()]
         return "\n".join(lines)
 
     def to_html(self) -> str:

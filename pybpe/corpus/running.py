@@ -41,7 +41,7 @@ from .reading import DocumentBatch, batches, json_line
 from .report import Tally
 from .steps import CONFIDENCE, LANGUAGE, Steps, detect_language
 
-_VERSION = 8  # of what tasks return: results of another version are not used
+_VERSION = 9  # of what tasks return: results of another version are not used
 
 
 def fingerprint_of(steps: Steps) -> str:
@@ -64,34 +64,42 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
     if 0 < len(left) < len(orders):
         note(f"resuming: {len(orders) - len(left)} of {len(orders)} tasks are done already")
     ours = {order.path for order in left}
-    doubts, skipped, found = Doubts(), SkippedRecords(names=staged.names), list[Result]()
+    doubts, skipped, found, is_told = Doubts(), SkippedRecords(names=staged.names), list[Result](), False
+
+    def tell(size: int) -> None:
+        nonlocal is_told
+        is_told = True
+        bar.add(size)
+
     with ExitStack() as stack:
         bar = stack.enter_context(
             Progress("cleaning", progress_total(staged.files, steps.read.text_key), "B", run.progress)
         )
-        done = _done(partial(results_of, steps), left, hidden, staged.files, run, stack)
+        done = _done(partial(results_of, steps), left, hidden, staged.files, run, stack, tell)
         for path, result, header in results_when_done(orders, left, done, doubts, skipped):
             found.append(result)
-            bar.add(header["read"], earlier=path not in ours)
+            if not is_told or path not in ours:
+                bar.add(header["read"], earlier=path not in ours)
     return found
 
 
 def _done(
-    work: Callable[[Order], Iterable[_binding.Data]],
+    work: Callable[..., Iterable[_binding.Data]],
     orders: Sequence[Order],
     hidden: str,
     files: Corpus,
     run: RunOptions,
     stack: ExitStack,
+    tell: Callable[[int], object],
 ) -> Iterator[None]:
     """Writes the results of tasks to their files, in order, and yields after every task. Processes that it starts end
-    with `stack`."""
+    with `stack`. If it starts none, it tells the size of each part that is done."""
     count = min(worker_count(run.workers), len(orders))
     each = process_memory(run.memory_limit, any(file.has_rows for file in files.singles))
     if run.memory_limit is not None and run.executor is None:
         count = min(count, max(1, run.memory_limit // each))
     if not orders or (run.executor is None and count <= 1):
-        yield from (None for order in orders if write_results(order.path, work(order)))
+        yield from (None for order in orders if write_results(order.path, work(order, tell)))
         return
     try:
         pickle.dumps(work)
@@ -188,15 +196,18 @@ _AROUND = 40  # characters shown on both sides of a replacement
 _Change = tuple[int, str, dict[str, Any]]  # the place of a document, its new text, and new fields of its record
 
 
-def results_of(steps: Steps, order: Order) -> Iterator[_binding.Data]:
+def results_of(
+    steps: Steps, order: Order, tell: Callable[[int], object] = lambda size: None
+) -> Iterator[_binding.Data]:
     """Does a task. Yields its results in the form of task_results.py, in parts: lines, and the data for finding
     duplicates of every line. There is one result per _RESULT_BYTES, because a compressed file is one task, however long
-    its text is."""
+    its text is. Tells the size of each part of the input that is done."""
     found, kinds = _Found(steps), steps.kinds
     for batch in batches(order.task, kinds, no_cluster=steps.near_dedup is not None):
         found.note(batch)
         if len(batch.texts):
             _do_steps(steps, batch, found)
+        tell(batch.size)
         if found.size >= _RESULT_BYTES:
             yield from found.packed()
             found = _Found(steps)
@@ -298,6 +309,8 @@ class _Found:
         """Notes the documents that were read for a batch."""
         self._read["read"] += batch.size
         self._fields.update(batch.fields)
+        if batch.nulls:
+            self.tally.changes["null"] += batch.nulls
         for name in ("in", "where"):
             self.tally.count(name, len(batch.others), len(batch.others.data))
         for text in batch.others.list():

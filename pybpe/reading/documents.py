@@ -35,7 +35,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import by_caller, can_pass, is_unicode, json_text, param, shown
+from ..arguments import by_caller, can_pass, is_unicode, json_text, number_of, param, shown
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, FileError, FormatError, file_errors, warn
 from ..model import USUAL_ENDS, Matching
@@ -208,20 +208,38 @@ def json_value(value: object) -> str:
     return text if is_unicode(text) else json.dumps(value)  # only an escape can represent a lone surrogate
 
 
-def record_line(place: str, fields: Mapping[str, Any], without: str | None = None) -> bytes:
-    """Returns a record as a line, without one of its fields. Raises FormatError, which names the place, if JSON cannot
-    hold a value."""
-    members = []
+def record_line(place: str, fields: Mapping[str, Any], without: str | None = None) -> tuple[bytes, int]:
+    """Returns a record as a line, without one of its fields, and how many of its numbers became null, because JSON has
+    no NaN and no infinity. Raises FormatError, which names the place, if JSON cannot hold a value."""
+    members, nulls = list[str](), 0
     for name, value in fields.items():
         try:
-            spelled = "null" if value != value else json_value(value)  # NaN, which a column has for want of a value
+            spelled, count = ("null", 1) if value != value else _json_or_null(value)
             spelled = f"{json_value('' + name)}: {spelled}"
         except (TypeError, ValueError):
             told = f"the column {name!r} has {shown(value)}, which JSON lines cannot hold: convert it, or leave it out"
             raise FormatError(f"{place}: {told}") from None
         if name != without:
             members.append(spelled)
-    return ("{" + ", ".join(members) + "}\n").encode()
+            nulls += count
+    return ("{" + ", ".join(members) + "}\n").encode(), nulls
+
+
+def _json_or_null(value: object) -> tuple[str, int]:
+    """Returns a value as JSON, with null for NaN and infinite numbers in it, and how many there are. Raises what
+    json_value raises for others."""
+    found = list[str]()
+    try:
+        return json_value(value), 0
+    except ValueError:
+        return json_value(json.loads(json.dumps(value), parse_constant=found.append)), len(found)
+
+
+def tell_nulls(place: str, count: int) -> None:
+    """Warns that numbers of records became null, if any did."""
+    if count:
+        told = f"{number_of(count, 'number')} that {'is' if count == 1 else 'are'} NaN or infinite became null"
+        warn(f"{place}: {told}, because JSON has no such numbers")
 
 
 _OF_ARRAY = "if the file is a JSON array, convert it to JSON lines (jq -c '.[]' x.json > x.jsonl)"

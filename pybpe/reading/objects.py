@@ -19,7 +19,7 @@ from typing import Any
 
 from ..arguments import instance, param, shown
 from ..errors import ArgumentError, FormatError
-from .documents import field_path, record_line
+from .documents import field_path, record_line, tell_nulls
 from .inputs import Inputs, ReadOptions, path_list
 
 OBJECT = "<documents>"  # instead of the name of a file, in manifests and errors
@@ -107,7 +107,7 @@ def lines_of(inputs: Iterable[Any], read: ReadOptions, columns: Collection[str] 
     Raises:
         ArgumentError: an item is no document, or there are none. FormatError: a document is not valid.
     """
-    key, number, lines, size = read.text_key, -1, list[bytes](), 0
+    key, number, lines, size, nulls = read.text_key, -1, list[bytes](), 0, 0
     for number, item in enumerate(_rows(inputs, key, columns) if _is_dataset(inputs) else texts_of(inputs)):
         place, is_record = f"inputs: item {number}", isinstance(item, Mapping)
         path = field_path(item, key) if is_record else (key,)
@@ -130,8 +130,9 @@ def lines_of(inputs: Iterable[Any], read: ReadOptions, columns: Collection[str] 
                     f"{place}: has no {key!r}: its keys are {keys}: pass the key of the text in {param('text_key')}"
                 )
             fields = dict.fromkeys(item)
-        lines.append(record_line(place, fields))
-        size += len(lines[-1])
+        line, count = record_line(place, fields)
+        lines.append(line)
+        size, nulls = size + len(line), nulls + count
         if size >= _LINES:
             yield b"".join(lines)
             lines, size = [], 0
@@ -139,6 +140,7 @@ def lines_of(inputs: Iterable[Any], read: ReadOptions, columns: Collection[str] 
         told = "" if _is_dataset(inputs) else ": an iterator that was read before has none left"
         raise ArgumentError(f"inputs has no documents{told}")
     yield b"".join(lines)
+    tell_nulls("inputs", nulls)
 
 
 def _text(value: Any, place: str) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from commands import refusal
-from corpora import Twice, content, documents, jsonl, records
+from corpora import Twice, content, documents, jsonl, records, standard_input
 from killed import run_and_die
 
 import pybpe
@@ -174,6 +174,28 @@ def test_what_another_run_left_is_not_used(tmp_path: Path, monkeypatch: pytest.M
     with pytest.warns(PybpeWarning, match="out.jsonl: is empty, because no document was kept"):
         clean(path, tmp_path / "out.jsonl", filters=Filters(min_chars=10**6), force=True)
     assert texts_of(tmp_path / "out.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    ("data", "given"),
+    [
+        (b'{"text": ""}\n', {}),
+        (b"{\n", {"on_error": "skip", "documents": "jsonl"}),
+        (b'{"text": "a"}\n', {"where": "no > 3"}),
+        (b"\0\1", {}),
+    ],
+)
+@pytest.mark.parametrize("out", ["out.jsonl", "out"])
+def test_a_refused_call_that_found_nothing_leaves_nothing(
+    tmp_path: Path, data: bytes, given: dict[str, Any], out: str
+) -> None:
+    if "where" in given:
+        pytest.importorskip("duckdb")
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(data)
+    with standard_input(str(path)), pytest.raises(pybpe.errors.Error):
+        clean("-", tmp_path / out, workers=1, **given)
+    assert [found.name for found in tmp_path.rglob("*")] == ["in.jsonl"]
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -279,14 +279,26 @@ def test_other_columns_survive_cleaning(tmp_path: Path, name: str) -> None:
     rows = pyarrow.table(COLUMNS).drop_columns("at").to_pylist()
     assert [{name: record[name] for name in rows[0]} for record in found] == [rows[0], rows[2]]
     assert found[0]["at"] == "1970-01-01 00:00:00.000000001"
-    plain = written(tmp_path / f"b{name}", {"text": ["x"], "score": [float("nan")]})
-    clean(plain, tmp_path / "plain.jsonl", workers=1)
-    assert (tmp_path / "plain.jsonl").read_text() == '{"text": "x", "score": null}\n'
+    nan, inf = float("nan"), float("inf")
+    odd = {"text": ["x", "y", "z", "w"], "a": [nan, inf, -inf, 1.5], "b": [[nan, 1.0], [], [inf], None]}
+    plain = written(tmp_path / f"b{name}", {**odd, "c": [{"d": -inf}, {"d": 2.0}, None, {"d": nan}]})
+    wanted = [
+        {"text": "x", "a": None, "b": [None, 1.0], "c": {"d": None}},
+        {"text": "y", "a": None, "b": [], "c": {"d": 2.0}},
+        {"text": "z", "a": None, "b": [None], "c": None},
+        {"text": "w", "a": 1.5, "b": None, "c": {"d": None}},
+    ]
+    table = parquet.read_table(plain) if name == "a.parquet" else feather.read_table(plain)
+    for inputs, out in ((plain, "o.jsonl"), (plain, "o.parquet"), (iter(table.to_pylist()), "items.jsonl")):
+        with pytest.warns(PybpeWarning, match="7 numbers that are NaN or infinite became null, because JSON"):
+            clean(inputs, tmp_path / out, workers=1)
+        made = tmp_path / out
+        assert (parquet.read_table(made).to_pylist() if out == "o.parquet" else records(made)) == wanted
+    report = clean(plain, tmp_path / "o.jsonl", workers=1)  # which is made already
+    assert report.changes == {"null": 7} and "became null: 7" in str(report)
     nanoseconds = pyarrow.array([[1]], pyarrow.list_(pyarrow.timestamp("ns")))
     for values in (
         [b"\xff"],
-        [float("inf")],
-        [[float("nan")]],
         pyarrow.array([1], pyarrow.duration("us")),
         nanoseconds,
     ):
