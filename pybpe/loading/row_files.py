@@ -19,7 +19,7 @@ from .._lazy import Array, numpy, tarfile
 from ..arguments import instance, param, shown
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats.id_files import read_npy_header
-from ..reading.rows import pyarrow_parquet
+from ..reading.rows import parquet_batches
 from ..reading.streams import open_unchanged
 from ..support.output_files import temporary_folder
 from ..tokenizer import Tokenizer
@@ -193,17 +193,10 @@ def _of_tar(path: str) -> dict[str, _Column]:
 
 def _decoded(path: str, name: str, to: str) -> _Column:
     """Copies a column of a parquet file to a temporary file."""
-    dtype, size, parquet = "|u1", 0, pyarrow_parquet(path)
-    import pyarrow
-
+    dtype, size = "|u1", 0
     with file_errors(to, "cannot be written"), open(to, "wb") as target:
-        try:
-            for batch in parquet.ParquetFile(path).iter_batches(_BATCH, columns=[name]):
-                values = batch.column(0).flatten().to_numpy()
-                dtype, size = values.dtype.str, len(values) // max(1, len(batch)) * values.itemsize
-                target.write(values.data)
-        except (pyarrow.ArrowException, EOFError, OSError) as error:
-            if getattr(error, "errno", None) is not None:
-                raise
-            raise FormatError(f"{path}: not parquet, or damaged: {' '.join(str(error).split())}") from None
+        for batch in parquet_batches(path, _BATCH, [name]):
+            values = batch.column(0).flatten().to_numpy()
+            dtype, size = values.dtype.str, len(values) // max(1, len(batch)) * values.itemsize
+            target.write(values.data)
     return _Column(to, 0, size, dtype)

@@ -317,6 +317,20 @@ def pyarrow_parquet(path: str) -> Any:
     return parquet
 
 
+def parquet_batches(path: str, rows: int = 1 << 16, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Yields the rows of a parquet file that pybpe wrote, in record batches. Raises FileError if it cannot be read, and
+    FormatError if it is damaged."""
+    parquet = pyarrow_parquet(path)
+    import pyarrow
+
+    try:
+        yield from parquet.ParquetFile(path).iter_batches(rows, columns=columns)
+    except (pyarrow.ArrowException, EOFError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise file_error(error.errno, f"{path}: cannot be read: {error.strerror}") from None
+        raise FormatError(f"{path}: not parquet, or damaged: {' '.join(str(error).split())}") from None
+
+
 class RowGroups(RowFile):
     """A parquet file, read by row groups."""
 

@@ -33,7 +33,7 @@ from ..formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_np
 from ..model import named_special
 from ..reading.documents import name_it
 from ..reading.file_types import LLMQ_MAGIC
-from ..reading.rows import pyarrow_parquet
+from ..reading.rows import parquet_batches, pyarrow_parquet
 from ..reading.streams import open_unchanged
 from ..support.output_files import FOLDER
 from ..tokenizer import Tokenizer
@@ -224,8 +224,7 @@ MEGATRON = Format(
 
 
 def _read_parquet(path: str, dtype: str) -> Iterator[Array]:
-    file = pyarrow_parquet(path).ParquetFile(path)
-    for batch in file.iter_batches(1024, columns=["input_ids"]):
+    for batch in parquet_batches(path, 1024, ["input_ids"]):
         yield batch.column(0).flatten().to_numpy()
 
 

@@ -31,7 +31,7 @@ from ..errors import ArgumentError, FileError, FormatError, file_errors, note
 from ..reading.documents import RecordNotes, record_line, records
 from ..reading.input_file import InputFile
 from ..reading.planning import SPLIT_NAMES
-from ..reading.rows import open_rows, pyarrow_parquet
+from ..reading.rows import open_rows, parquet_batches, pyarrow_parquet
 from ..support.output_files import give_name
 from ..support.task_results import results_in
 from .formats import FORMATS, Layout
@@ -252,7 +252,7 @@ def token_origins(parts: Sequence[TokenFolder], folder: str, split: str) -> Orig
                         f"{part.path}: the manifest has no provenance of {shard.file}: make the folder again"
                     )
                 path = part.checked(record)
-                for batch in pyarrow_parquet(path).ParquetFile(path).iter_batches():
+                for batch in parquet_batches(path):
                     names = batch.column("file").to_pylist()
                     codes = [numbers.setdefault(name, len(numbers)) for name in names]
                     columns = first + batch.column("first_token").to_numpy(), codes, batch.column("row").to_numpy()
@@ -299,7 +299,7 @@ def document_at(path: str, token: int) -> tuple[Manifest, dict[str, Any], list[i
         raise ArgumentError(f"{path}: has no provenance: make the files again with `pybpe binarize --provenance`")
     checked(folder, shard)
     name = checked(folder, record)
-    for batch in pyarrow_parquet(name).ParquetFile(name).iter_batches():
+    for batch in parquet_batches(name):
         firsts = batch.column("first_token").to_numpy()
         place = int(numpy.searchsorted(firsts, token, side="right")) - 1
         if place >= 0 and token < int(firsts[place]) + batch.column("tokens")[place].as_py():
@@ -334,7 +334,7 @@ def record_at(
                 fields = texts.fields[0] if texts.fields else {}
                 text = b"".join(texts).decode("utf-8", "replace")
                 if notes.end > row:
-                    return text, record_line(name, {**fields, text_key: text}).decode().rstrip("\n")
+                    return text, record_line(name, {**fields, text_key: text})[0].decode().rstrip("\n")
             return "", ""
         with file.open() as stream:
             buffered = io.BufferedReader(cast(io.RawIOBase, stream))  # which closes the stream when it is gone

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy
 import pytest
@@ -222,7 +223,9 @@ def check_rows(tok: pybpe.Tokenizer, folder: Path, records: dict[Record, tuple[s
         assert all(part[0] == tok.eot_token for _, part in found[key])
 
 
-def test_provenance_is_kept_only_if_all_folders_have_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_provenance_is_kept_only_if_all_folders_have_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tok = small_tokenizer()
     for name, provenance in (("a", True), ("b", False)):
         (tmp_path / f"{name}.txt").write_text(EOT.join(f"{name} {text}" for text in documents(20)))
@@ -233,6 +236,12 @@ def test_provenance_is_kept_only_if_all_folders_have_it(tmp_path: Path, caplog: 
     made = pybpe.join(tok, [tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
     assert "b: has no provenance, so the output has none" in caplog.text and not made.files
     assert "provenance" not in made.settings
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet, "ParquetFile", Mock(side_effect=OSError(5, "Input/output error")))
+        with pytest.raises(
+            pybpe.errors.FileError, match="a_train_000000.provenance: cannot be read: Input/output error"
+        ):
+            pybpe.join(tok, [tmp_path / "a"], tmp_path / "unread")
     manifest = json.loads((tmp_path / "a" / "manifest.json").read_text())
     (tmp_path / "a" / "manifest.json").write_text(json.dumps(manifest | {"files": []}))
     with pytest.raises(pybpe.errors.FormatError, match="has no provenance of a_"):
@@ -277,8 +286,8 @@ def test_a_key_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest
         ("c.txt", "id_key='id' has no effect: only records have ids"),
     ):
         with pytest.raises(error, match=told):
-            pybpe.binarize(tok, tmp_path / inputs, out, id_key="id", **given)
-        assert not list(out.glob("*"))
+            pybpe.binarize(tok, tmp_path / inputs, tmp_path / f"of {inputs}", id_key="id", **given)
+        assert not list((tmp_path / f"of {inputs}").glob("[!.]*"))
     with pytest.raises(pybpe.errors.FormatError, match="no column 'id': set id_key to one of text, url"):
         pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "d.parquet"], out, id_key="id", **given)
     assert not list(out.glob("*")) and not (out / FOLDER / "tasks").exists()  # before any work
