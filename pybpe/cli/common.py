@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields
@@ -20,13 +21,14 @@ import pybpe
 
 from .._binding import Output
 from .._lazy import futures, shutil, tempfile
-from ..arguments import number_of, refuse_as_output
+from ..arguments import number_of, refuse_as_output, without_secrets
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, file_errors, note, warn
 from ..reading.charset import check_encoding
 from ..reading.documents import list_name, remove_list
 from ..reading.file_types import holds_records, made_kind, says_records
 from ..reading.files import text_file
 from ..reading.input_file import tell_of_crlf, tell_of_encodings
+from ..reading.inputs import first_of
 from ..reading.streams import ENDINGS, Peekable
 from ..support import progress as watching
 from ..support.output_files import check_paths, make_folder, output_at, with_content
@@ -131,12 +133,22 @@ def progress(args: argparse.Namespace) -> bool | None:
 
 @contextmanager
 def watched(args: argparse.Namespace, tell: Callable[[str], object]) -> Iterator[None]:
-    """While a command runs, tells lines about its progress, and keeps the file of --status up to date."""
+    """While a command runs, tells lines about its progress, and keeps the file of --status up to date. Before the first
+    line, tells what runs and since when, and after the last one, when it ended."""
     before, how = watching.watchers, getattr(args, "progress", "none")
     is_log = how == "auto" and not (args.quiet or args.json or sys.stderr.isatty())
-    lines = [watching.lines(tell)] if is_log or how == "lines" else []
+    command, begun, start, told = args.parser.prog.partition(" ")[2], watching.now(), time.monotonic(), list[str]()
+
+    def log(line: str) -> None:
+        if not told:
+            inputs = [without_secrets(path) for some in paths_of(args).values() for path in some.get("the input", ())]
+            tell(f"{command}{f' {first_of(inputs)}' if inputs else ''}: started at {begun}")
+        told.append(line)
+        tell(line)
+
+    lines = [watching.lines(log)] if is_log or how == "lines" else []
     path = getattr(args, "status", None)
-    status = None if path is None else watching.StatusFile(path, args.parser.prog.partition(" ")[2])
+    status = None if path is None else watching.StatusFile(path, command)
     state, message = "finished", ""
     try:
         watching.watchers = (*lines, *([] if status is None else [status]))
@@ -148,6 +160,8 @@ def watched(args: argparse.Namespace, tell: Callable[[str], object]) -> Iterator
         watching.watchers = before
         if status is not None:
             status.end(state, message)
+        if told:
+            tell(f"{command}: {state} at {watching.now()}, after {watching.duration(time.monotonic() - start)}")
 
 
 def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:

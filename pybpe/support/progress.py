@@ -52,7 +52,7 @@ class Status(NamedTuple):
         if self.unit == "B" and self.seconds:
             parts.append(f"{_amount(round((self.done - self.earlier) / self.seconds), 'B')}/s")
         if self.seconds_left is not None:
-            parts.append(f"{_duration(self.seconds_left)} left")
+            parts.append(f"{duration(self.seconds_left)} left")
         return f"{self.step}: {', '.join(parts)}"
 
 
@@ -166,7 +166,7 @@ class StatusFile:
 
     def __init__(self, path: str, command: str) -> None:
         self._path, self._due = path, 0.0
-        self._known: dict[str, Any] = {"command": command, "pid": os.getpid(), "started": _now(), "state": "running"}
+        self._known: dict[str, Any] = {"command": command, "pid": os.getpid(), "started": now(), "state": "running"}
         self._write()
 
     def __call__(self, status: Status) -> None:
@@ -183,11 +183,12 @@ class StatusFile:
         self._write()
 
     def _write(self) -> None:
-        text = json.dumps({**self._known, "updated": _now()}, ensure_ascii=False) + "\n"
+        text = json.dumps({**self._known, "updated": now()}, ensure_ascii=False) + "\n"
         _binding.write_file(self._path, text.encode("utf-8", "replace"))
 
 
-def _now() -> str:
+def now() -> str:
+    """Returns the time of day, for machines and people in any place."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
@@ -198,7 +199,8 @@ def _amount(number: int, unit: str) -> str:
     return f"{number / size:.1f} {name}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Returns a number of seconds as people say it."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -372,6 +372,8 @@ def test_a_log_gets_lines_and_a_dashboard_a_file(
     line = "train in.txt --vocab-size 400 -o t.json --status status.json --memory-limit 1G"
     assert cli.main(line.split()) == 0
     said = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"pybpe: train in.txt: started at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", said.pop(0))
+    assert re.fullmatch(r"pybpe: train: finished at \d{4}-\S+Z, after (\d+ min )?\d+ s", said.pop())
     assert said and all(re.fullmatch(r"pybpe: (counting|merging): [\d,.]+ .*", each) for each in said)
     assert len(said) < 10
     status = json.loads((tmp_path / "status.json").read_bytes())
@@ -387,6 +389,23 @@ def test_a_log_gets_lines_and_a_dashboard_a_file(
     (tmp_path / "mine.json").write_text("[1]")
     assert cli.main("train in.txt --vocab-size 400 -o u.json --status mine.json".split()) == 2
     assert "--status would replace" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_log_shows_how_far_a_single_task_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(progress, "_FIRST_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_WATCH_SECONDS", 0.0)
+    line = json.dumps({"text": english()[:2000]}) + "\n"
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(line.encode() * 5000))
+    assert cli.main("corpus in.jsonl.gz -o out.jsonl --workers 1".split()) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert "corpus in.jsonl.gz: started at" in said[0] and "corpus: finished at" in said[-1]
+    done = [float(each.split()[2]) for each in said if each.startswith("pybpe: cleaning:")]
+    assert len(set(done)) > 4 and done == sorted(done)
+    assert {each.split(":")[1] for each in said[1:-1]} == {" cleaning", " writing"}
 
 
 def test_standard_input_has_a_total_if_it_is_a_file(tmp_path: Path) -> None:

@@ -337,7 +337,9 @@ def test_a_memory_limit_allows_fewer_processes(
         run = RunOptions(2, memory_limit=limit, progress=False)
         with ExitStack() as stack:
             no_steps: Any = None
-            return len(list(running._done(partial(running.results_of, no_steps), orders, "", Corpus(), run, stack)))
+            return len(
+                list(running._done(partial(running.results_of, no_steps), orders, "", Corpus(), run, stack, int))
+            )
 
     with pytest.raises(TypeError):
         done(160 * 10**6)
