@@ -284,28 +284,37 @@ def field_path(fields: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     return None if path is None else (first, *path)
 
 
-def id_of(record: Mapping[str, Any], key: str) -> str | None:
-    """Returns the id of a record as a text: a string as it is, anything else as JSON. None if it has none."""
+def id_of(record: Mapping[str, Any], key: str) -> bytes | None:
+    """Returns the id of a record as a text in UTF-8: a string as it is, anything else as JSON. None if it has none."""
     if key in record:
         return _id_text(record[key])
     path = field_path(record, key)
     return None if path is None else _id_text(reduce(lambda value, name: value[name], path, record))
 
 
-def spelled_id(value: bytes) -> str | None:
-    """Returns what `id_of` does for a value as its record spells it, b"" for none."""
+def spelled_ids(values: list[bytes]) -> list[bytes | None]:
+    """Returns what `id_of` does for values as their records spell them, b"" for none."""
+    if b"\\" not in b"".join(values) and all(value[:1] == b'"' for value in values):  # json.loads takes longer
+        return [value[1:-1] for value in values]
+    return list(map(_spelled_id, values))
+
+
+def _spelled_id(value: bytes) -> bytes | None:
     try:
-        if value[:1] == b'"' and b"\\" not in value:  # json.loads would take longer
-            return value[1:-1].decode()
         return _id_text(json.loads(value)) if value else None
     except ValueError:  # an integer of too many digits
-        return value.decode()
+        return value
 
 
-def _id_text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value if value is None or is_unicode(value) else json.dumps(value)
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else json.dumps(value, default=str)
+def _id_text(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "backslashreplace")
+    elif not isinstance(value, str):
+        value = json.dumps(value, default=str)
+    found: str = value if is_unicode(value) else json.dumps(value)
+    return found.encode()
 
 
 def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str]:

@@ -28,7 +28,7 @@ from .documents import (
     id_of,
     mark_matcher,
     records,
-    spelled_id,
+    spelled_ids,
 )
 from .files import SmallFiles
 from .input_file import InputFile
@@ -215,9 +215,9 @@ def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
     return True
 
 
-Origins = tuple[Sequence[int], Sequence["str | None"]]
-"""Where documents came from: which records of their piece they are, from 0, and the ids of these if the kinds have a
-key of ids. Both are empty if nobody asks."""
+Origins = tuple[Sequence[int], Sequence["bytes | None"]]
+"""Where documents came from: which records of their piece they are, from 0, and the ids of these, UTF-8, if the kinds
+have a key of ids. Both are empty if nobody asks."""
 
 
 def origins_of(divider: _binding.Divider, piece: Piece, split: int, kinds: Kinds) -> Origins:
@@ -231,7 +231,7 @@ def origins_of(divider: _binding.Divider, piece: Piece, split: int, kinds: Kinds
     if isinstance(data, memoryview):
         values = [bytes(data[begin:end]) for begin, end in zip(numbers[1::3], numbers[2::3])]
         piece.notes.has_ids = bool(piece.notes.has_ids) or any(values)
-        return rows, [spelled_id(value) for value in values]
+        return rows, spelled_ids(values)
     return rows, [id_of(data.fields[row], kinds.ids) if data.fields else None for row in rows]
 
 
@@ -245,7 +245,7 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
             origins: list[Any] = [origins_of(divider, piece, place, kinds) for place in range(len(shares))]
         else:
             found, wanted = [[] for _ in shares], kinds.ids is not None
-            origins = [(list[int](), list[str | None]()) for _ in shares]
+            origins = [(list[int](), list[bytes | None]()) for _ in shares]
             triples: Iterable[tuple[int, bytes, Mapping[str, object]]]
             if isinstance(piece.data, memoryview):
                 some = records(piece.data, key, piece.notes)

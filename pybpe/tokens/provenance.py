@@ -19,6 +19,7 @@ import json
 import os
 import re
 import tempfile
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from itertools import chain, groupby, islice
@@ -36,14 +37,31 @@ from ..support.output_files import give_name
 from ..support.task_results import results_in
 from .formats import FORMATS, Layout
 from .manifest import Manifest, ShardRecord, checked
-from .task_encoder import Stream, read_origins, read_starts
+from .task_encoder import Stream, read_origins, read_starts, with_sizes
 from .token_folders import TokenFolder
 
 ENDING = ".provenance"
 _GROUP_ROWS = 1 << 16
 
-Documents = Iterator[tuple[Array, Any]]
-"""Documents of a split, in order: where they begin, int64, and a table of Arrow with the columns file, row and id."""
+
+class Sources(NamedTuple):
+    """The records that some documents came from."""
+
+    files: Array  # the numbers of their inputs
+    rows: Array
+    ids: Any  # an array of Arrow, None if there are none in the output
+
+    def part(self, begin: int, end: int) -> Sources:
+        """Returns some of them."""
+        ids = None if self.ids is None else self.ids[begin:end]
+        return Sources(self.files[begin:end], self.rows[begin:end], ids)
+
+
+Part = tuple[Array, Array, Sources]
+"""Some rows of a file: where documents begin there, their lengths, and where they came from."""
+
+Documents = Iterator[tuple[Array, Sources]]
+"""Documents of a split, in order: where they begin, int64, and where they came from."""
 
 
 def provenance_name(file: str) -> str:
@@ -51,146 +69,162 @@ def provenance_name(file: str) -> str:
     return ("_" if file.endswith(".parquet") else "") + re.sub(r"(\.input_ids)?\.\w+$", ENDING, file)
 
 
-def table_of(names: Sequence[str], files: Array, rows: Array, ids: Sequence[str | None] | None) -> Any:
-    """Returns the table of some documents. `files` are their places in `names`. `ids` is None if there are none in the
-    output."""
-    import pyarrow
-
-    shown = [os.fsencode(name).decode("utf-8", "backslashreplace") for name in names]
-    columns = {"file": _strings(shown).take(_numbers(files)), "row": _numbers(rows)}
-    if ids is not None:
-        columns["id"] = _strings(ids or [None] * len(rows))
-    return pyarrow.table(columns)
-
-
-def _numbers(values: Array) -> Any:
-    """Returns numbers as an array of Arrow. (pyarrow.array would import pandas, which takes half a second.)"""
-    import pyarrow
-
-    data = pyarrow.py_buffer(numpy.ascontiguousarray(values, dtype=numpy.int64))
-    return pyarrow.Array.from_buffers(pyarrow.int64(), len(values), [None, data])
-
-
-def _strings(values: Sequence[str | None]) -> Any:
-    """Returns texts as an array of Arrow, as `_numbers` does."""
-    import pyarrow
-
-    spelled = [b"" if value is None else value.encode() for value in values]
-    ends = numpy.cumsum([0, *map(len, spelled)], dtype=numpy.int64)
-    known = numpy.packbits(numpy.array([value is not None for value in values], bool), bitorder="little")
-    buffers = map(pyarrow.py_buffer, (known, ends, b"".join(spelled)))
-    return pyarrow.Array.from_buffers(pyarrow.large_string(), len(values), list(buffers))
-
-
 def documents_of(
-    layout: Layout, split: int, paths: Iterable[str], origins: Callable[[str], Origins] | None = None
+    layout: Layout,
+    split: int,
+    paths: Iterable[str],
+    names: list[str],
+    origins: Callable[[str], Origins] | None = None,
 ) -> Documents:
-    """Yields the documents of a split. `paths` are the files of the results. With `origins`, the results have positions
-    among the tokens of other folders, and origins(split) says where those came from."""
+    """Yields the documents of a split, and adds the names of their inputs to `names`. `paths` are the files of the
+    results. With `origins`, the results have positions among the tokens of other folders, and origins(split) says where
+    those came from."""
     stream, known = Stream(layout.marks), None if origins is None else origins(SPLIT_NAMES[split])
+    names += [] if known is None else known.names
+    numbers, has_ids = dict[str, int](), layout.output.id_key is not None
     file, total, is_open = "", 0, False  # of the records that were read last
     for result, header in chain.from_iterable(map(results_in, paths)):
         before = stream.tokens
         stream.take(header["splits"][split])
         starts = numpy.array(read_starts(result, split)[stream.goes_on :], dtype=numpy.int64) + (before + stream.added)
-        numbers, ids = read_origins(result, split)
-        rows = numpy.array(numbers[stream.goes_on :], dtype=numpy.int64)
+        places, ids = read_origins(result, split)
+        rows = numpy.array(places[stream.goes_on :], dtype=numpy.int64)
         if known is not None:
             yield starts, known.at(rows)
             continue
-        files, firsts, counts = list[str](), list[int](), list[int]()
+        files, firsts, counts = list[int](), list[int](), list[int]()
         for path, count, begins_before, ends_after in header["reads"]:
             if path != file:
                 file, total, is_open = path, 0, False
-            files.append(layout.source_names.get(path, path))
+            files.append(numbers.setdefault(path, len(numbers)))
+            if len(names) < len(numbers):
+                names.append(layout.source_names.get(path, path))
             firsts.append(total - (is_open and begins_before))
             counts.append(count)
             total, is_open = firsts[-1] + count, ends_after
         ends = numpy.cumsum(numpy.array(counts, dtype=numpy.int64))
-        places = numpy.searchsorted(ends, rows, side="right")
+        reads = numpy.searchsorted(ends, rows, side="right")
         moved = numpy.array(firsts, dtype=numpy.int64) - ends + counts
-        yield (
-            starts,
-            table_of(files, places, rows + moved[places], ids[stream.goes_on :] if layout.output.id_key else None),
-        )
+        found = _strings(*(ids or with_sizes([None] * len(places))))[stream.goes_on :] if has_ids else None
+        yield starts, Sources(numpy.array(files, dtype=numpy.int32)[reads], rows + moved[reads], found)
 
 
 # ----------------------------------------------------------------------------------------------------
 # Writing
+#
+# Arrays of Arrow are made from memory: pyarrow.array would import pandas, which takes half a second, and functions such
+# as `take` and `cast` another module, which takes as long as all other work for 100,000 documents.
 
 
-def write_provenance(folder: str, shards: Sequence[ShardRecord], documents: Documents, has_ids: bool) -> list[str]:
-    """Writes the files for the shards of a split. Returns their names."""
-    return write_parts(folder, [shard.file for shard in shards], _parts(shards, documents), has_ids)
-
-
-def write_parts(folder: str, shards: Sequence[str], parts: Iterator[tuple[int, Any]], has_ids: bool) -> list[str]:
-    """Writes the files for some shards. `parts` yields the number of a shard, and some of its rows. Returns their
+def write_provenance(
+    folder: str, shards: Sequence[ShardRecord], documents: Documents, names: Sequence[str], has_ids: bool
+) -> list[str]:
+    """Writes the files for the shards of a split. `names` is the list that `documents_of` fills. Returns their
     names."""
-    names, groups = list(map(provenance_name, shards)), groupby(parts, itemgetter(0))
+    return write_parts(folder, [shard.file for shard in shards], _parts(shards, documents), names, has_ids)
+
+
+def write_parts(
+    folder: str, shards: Sequence[str], parts: Iterator[tuple[int, Part]], names: Sequence[str], has_ids: bool
+) -> list[str]:
+    """Writes the files for some shards. `parts` yields the number of a shard, and some rows. `names` are those of the
+    inputs. Returns the names of the files."""
+    written, groups = list(map(provenance_name, shards)), groupby(parts, itemgetter(0))
     following = next(groups, None)
-    for number, name in enumerate(names):  # a shard without tokens has no parts
+    for number, name in enumerate(written):  # a shard without tokens has no parts
         is_there = following is not None and following[0] == number
-        tables = (table for _, table in following[1]) if following is not None and is_there else iter(())
-        _write(os.path.join(folder, name), tables, has_ids)
+        some = (part for _, part in following[1]) if following is not None and is_there else iter(())
+        _write(os.path.join(folder, name), some, names, has_ids)
         following = next(groups, None) if is_there else following
-    return names
+    return written
 
 
-def _parts(shards: Sequence[ShardRecord], documents: Documents) -> Iterator[tuple[int, Any]]:
+def _parts(shards: Sequence[ShardRecord], documents: Documents) -> Iterator[tuple[int, Part]]:
     """Yields the documents of a split in parts, each with the number of its shard."""
     borders = numpy.cumsum([0, *(shard.tokens for shard in shards)])
-    begin, last = numpy.empty(0, dtype=numpy.int64), list[Any]()  # the last document, whose end is not known
-    for starts, table in documents:
-        found, last = numpy.concatenate([begin, starts]), [*last, table]
+    begin, last = numpy.empty(0, dtype=numpy.int64), list[Sources]()  # the last document, whose end is not known
+    for starts, sources in documents:
+        found, last = numpy.concatenate([begin, starts]), [*last, sources]
         if len(found) > 1:
-            whole = _joined(last)
-            yield from _in_shards(borders, found, whole.slice(0, len(found) - 1))
-            last = [whole.slice(len(found) - 1)]
+            whole, end = _joined(last), len(found) - 1
+            yield from _in_shards(borders, found, whole.part(0, end))
+            last = [whole.part(end, end + 1)]
         begin = found[-1:]
     if len(begin):
         yield from _in_shards(borders, numpy.append(begin, borders[-1]), _joined(last))
 
 
-def _joined(tables: Sequence[Any]) -> Any:
+def _joined(some: Sequence[Sources]) -> Sources:
     import pyarrow
 
-    return pyarrow.concat_tables(tables)
+    files, rows = (numpy.concatenate([each[column] for each in some]) for column in (0, 1))
+    return Sources(files, rows, None if some[0].ids is None else pyarrow.concat_arrays([each.ids for each in some]))
 
 
-def _in_shards(borders: Array, edges: Array, table: Any) -> Iterator[tuple[int, Any]]:
+def _in_shards(borders: Array, edges: Array, sources: Sources) -> Iterator[tuple[int, Part]]:
     """Yields what `_parts` does for documents. `edges` are where they begin, and the end of the last one."""
-    firsts = numpy.union1d(edges[:-1], borders[(borders > edges[0]) & (borders < edges[-1])])
-    numbers = numpy.searchsorted(borders, firsts, side="right") - 1
-    places = numpy.searchsorted(edges[:-1], firsts, side="right") - 1
-    lengths = numpy.diff(numpy.append(firsts, edges[-1]))
-    for number in numpy.unique(numbers).tolist():
-        some = numbers == number
-        yield number, placed_table(table.take(_numbers(places[some])), firsts[some] - borders[number], lengths[some])
+    starts, (first, last) = edges[:-1], numpy.searchsorted(borders, [edges[0], edges[-1] - 1], side="right") - 1
+    for number in range(first, last + 1):
+        low, high = borders[number : number + 2]
+        begin = max(0, int(numpy.searchsorted(starts, low, side="right")) - 1)
+        end = int(numpy.searchsorted(starts, high))
+        if low < high:
+            bounds = numpy.clip(edges[begin : end + 1], low, high)
+            yield number, (bounds[:-1] - low, numpy.diff(bounds), sources.part(begin, end))
 
 
-def placed_table(table: Any, firsts: Array, lengths: Array) -> Any:
-    """Returns the rows of a file: where documents begin there, their lengths, and what a table says about them."""
-    return table.add_column(0, "tokens", _numbers(lengths)).add_column(0, "first_token", _numbers(firsts))
-
-
-def _write(path: str, tables: Iterable[Any], has_ids: bool) -> None:
+def _write(path: str, parts: Iterable[Part], names: Sequence[str], has_ids: bool) -> None:
     import pyarrow
 
     kinds = {"first_token": pyarrow.int64(), "tokens": pyarrow.int64()}
-    kinds |= {"file": pyarrow.dictionary(pyarrow.int32(), pyarrow.string()), "row": pyarrow.int64()}
-    schema = pyarrow.schema([*kinds.items(), *([("id", pyarrow.string())] if has_ids else [])])
-    temporary, waiting, rows = f"{path}-{os.urandom(4).hex()}.tmp", list[Any](), 0
+    kinds |= {"file": pyarrow.dictionary(pyarrow.int32(), pyarrow.large_string()), "row": pyarrow.int64()}
+    schema = pyarrow.schema([*kinds.items(), *([("id", pyarrow.large_string())] if has_ids else [])])
+    temporary, waiting, rows = f"{path}-{os.urandom(4).hex()}.tmp", list[Part](), 0
+    given: dict[str, Any] = {"compression": "zstd", "use_dictionary": ["file"]}
+    given["column_encoding"] = dict.fromkeys(("first_token", "tokens", "row"), "DELTA_BINARY_PACKED")
     with file_errors(temporary, "cannot be written"):
-        with pyarrow_parquet(path).ParquetWriter(temporary, schema, compression="zstd") as writer:
-            for table in chain(tables, [None]):
-                if table is not None:
-                    waiting.append(table)
-                    rows += len(table)
-                if waiting and (table is None or rows >= _GROUP_ROWS):
-                    writer.write_table(_joined(waiting).cast(schema))
+        with pyarrow_parquet(path).ParquetWriter(temporary, schema, **given) as writer:
+            for part in chain(parts, [None]):
+                if part is not None:
+                    waiting.append(part)
+                    rows += len(part[0])
+                if waiting and (part is None or rows >= _GROUP_ROWS):
+                    writer.write_table(pyarrow.Table.from_arrays(_columns(waiting, names), schema=schema))
                     waiting, rows = [], 0
     give_name(temporary, path)
+
+
+def _columns(parts: Sequence[Part], names: Sequence[str]) -> list[Any]:
+    """Returns the columns of some rows, as arrays of Arrow."""
+    import pyarrow
+
+    firsts, lengths = (numpy.concatenate([part[column] for part in parts]) for column in (0, 1))
+    files, rows, ids = _joined([part[2] for part in parts])
+    used, numbers = numpy.unique(files, return_inverse=True)
+    shown = [os.fsencode(names[number]).decode("utf-8", "backslashreplace").encode() for number in used.tolist()]
+    file = pyarrow.DictionaryArray.from_arrays(_numbers(numbers, "int32"), _strings(*with_sizes(shown)))
+    columns = [_numbers(firsts), _numbers(lengths), file, _numbers(rows)]
+    return columns if ids is None else [*columns, ids]
+
+
+def _numbers(values: Array, kind: str = "int64") -> Any:
+    """Returns numbers as an array of Arrow."""
+    import pyarrow
+
+    data = pyarrow.py_buffer(numpy.ascontiguousarray(values, dtype=kind))
+    return pyarrow.Array.from_buffers(getattr(pyarrow, kind)(), len(values), [None, data])
+
+
+def _strings(data: bytes, sizes: array[int]) -> Any:
+    """Returns texts as an array of Arrow: see `with_sizes`."""
+    import pyarrow
+
+    ends = numpy.zeros(len(sizes) + 1, dtype=numpy.int64)
+    numpy.cumsum(numpy.maximum(sizes, 0), out=ends[1:])
+    known = numpy.packbits(numpy.asarray(sizes) >= 0, bitorder="little")
+    return pyarrow.Array.from_buffers(
+        pyarrow.large_string(), len(sizes), list(map(pyarrow.py_buffer, (known, ends, data)))
+    )
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -207,17 +241,17 @@ class Origins(NamedTuple):
     names: Sequence[str]  # of the inputs
     ids: tuple[Array, Array] | None  # bytes, JSON, and where the ids of the documents end in them
 
-    def at(self, positions: Array) -> Any:
-        """Returns the table of the documents that have the tokens at these positions."""
+    def at(self, positions: Array) -> Sources:
+        """Returns where the documents came from that have the tokens at these positions."""
         places = numpy.searchsorted(self.starts, positions, side="right") - 1
-        names, numbers = numpy.unique(self.files[places], return_inverse=True)
-        found = [self.names[number] for number in names.tolist()]
-        return table_of(found, numbers, self.rows[places], None if self.ids is None else self._ids(*self.ids, places))
+        return Sources(
+            self.files[places], self.rows[places], None if self.ids is None else self._ids(*self.ids, places)
+        )
 
-    def _ids(self, data: Array, ends: Array, places: Array) -> list[str | None]:
+    def _ids(self, data: Array, ends: Array, places: Array) -> Any:
         begins = numpy.where(places > 0, ends[places - 1], 0).tolist()
         spelled = (data[begin:end].tobytes() for begin, end in zip(begins, ends[places].tolist()))
-        return [json.loads(each) for each in spelled]
+        return _strings(*with_sizes([None if key is None else key.encode() for key in map(json.loads, spelled)]))
 
 
 def kept_provenance(parts: Sequence[TokenFolder]) -> dict[str, Any]:

@@ -240,8 +240,9 @@ class _Run:
                 path = os.path.join(folder, others[-1])
                 write_offsets(path, starts_of(layout, split, self._paths), documents, tokens)
             if layout.output.provenance:
-                origins = documents_of(layout, split, self._paths, self._job.origins)
-                others += write_provenance(folder, some, origins, layout.output.id_key is not None)
+                names = list[str]()
+                found = documents_of(layout, split, self._paths, names, self._job.origins)
+                others += write_provenance(folder, some, found, names, layout.output.id_key is not None)
         for name in TOKENIZER_NAMES if with_tokenizer else ():
             layout.tok.save(os.path.join(folder, name))
             others.append(name)

@@ -15,7 +15,6 @@ reads the results in order knows, and changes at most one token, the first of a 
 
 from __future__ import annotations
 
-import json
 import string
 import sys
 import zlib
@@ -158,10 +157,13 @@ class TaskEncoder(NamedTuple):
             for piece in some:
                 segments = self.segments(piece)
                 if self.kinds.ids is not None:
-                    segments = [
-                        segment._replace(origins=([records + row for row in segment.origins[0]], segment.origins[1]))
-                        for segment in segments
-                    ]
+                    if records:
+                        segments = [
+                            segment._replace(
+                                origins=([records + row for row in segment.origins[0]], segment.origins[1])
+                            )
+                            for segment in segments
+                        ]
                     reads += (more := _reads_of(piece, segments, self.tok.eot_token))
                     records += sum(read[1] for read in more)
                 found += segments
@@ -293,7 +295,7 @@ def text_starts(ids: array[int], mark: int | None) -> Sequence[int]:
 
 
 def _repeated(
-    ids: array[int], mark: int | None, rows: Sequence[int], keys: Sequence[str | None], number: int
+    ids: array[int], mark: int | None, rows: Sequence[int], keys: Sequence[bytes | None], number: int
 ) -> Origins:
     """Returns the origins of a document that was encoded. If its text has marks, it is several."""
     count = len(text_starts(ids, mark))
@@ -390,7 +392,7 @@ class _Split:
     def _empty(self) -> None:
         self._begins, self.tokens, self._text_bytes = "", 0, 0
         self._ids: list[array[int] | memoryview] = []
-        self._starts, self._rows, self._keys = array("Q"), array("Q"), list[str | None]()
+        self._starts, self._rows, self._keys = array("Q"), array("Q"), list[bytes | None]()
 
     def add(self, segment: Segment, records: int) -> None:
         """Adds a segment. `records` is the number of those before it in the result.
@@ -430,8 +432,8 @@ class _Split:
         if self._rows:
             sections[f"{name} rows"] = [_little(self._rows)]
         if self._keys:
-            keys = [*self._keys, *[None] * (len(self._rows) - len(self._keys))]
-            sections[f"{name} ids"] = [json.dumps(keys).encode()]
+            data, sizes = with_sizes([*self._keys, *[None] * (len(self._rows) - len(self._keys))])
+            sections |= {f"{name} ids": [data], f"{name} id sizes": [_little(sizes)]}
         self._empty()
         return counts, sections
 
@@ -525,12 +527,18 @@ def read_starts(result: Result, split: int) -> array[int]:
     return _items(result.sections[f"{SPLIT_NAMES[split]} starts"], "Q")
 
 
-def read_origins(result: Result, split: int) -> tuple[array[int], list[str | None]]:
+def read_origins(result: Result, split: int) -> tuple[array[int], tuple[bytes, array[int]] | None]:
     """Returns the numbers of the records that the documents of a split in a result came from, counted in `reads` of its
-    header, and their ids."""
+    header, and their ids with their sizes, as `with_sizes` returns them, if there are any."""
     name = SPLIT_NAMES[split]
     rows, ids = result.sections.get(f"{name} rows"), result.sections.get(f"{name} ids")
-    return _items(rows, "Q") if rows else array("Q"), json.loads(ids.read()) if ids else []
+    found = None if ids is None else (ids.read(), _items(result.sections[f"{name} id sizes"], "q"))
+    return _items(rows, "Q") if rows else array("Q"), found
+
+
+def with_sizes(texts: Sequence[bytes | None]) -> tuple[bytes, array[int]]:
+    """Returns texts one after another, and their sizes, -1 for None."""
+    return b"".join(filter(None, texts)), array("q", [-1 if text is None else len(text) for text in texts])
 
 
 def _items(section: Section, typecode: str) -> array[int]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from ... import _binding
 from ..._lazy import Array, numpy
@@ -38,7 +38,7 @@ from ..manifest import (
     record_file,
     writing_to,
 )
-from ..provenance import Origins, placed_table, token_origins, write_parts
+from ..provenance import Origins, Part, token_origins, write_parts
 from ..run import check_least
 from ..task_encoder import ID_BYTES, text_length
 from ..token_files import MarksFirst, TokenStream, with_marks_first
@@ -188,14 +188,14 @@ class _Placed(NamedTuple):
     used: int  # the tokens of the pieces, marks included
 
 
-def _table(origins: Origins, pieces: Array, start: int, first: int, size: int) -> Any:
+def _part(origins: Origins, pieces: Array, start: int, first: int, size: int) -> Part:
     """Returns where pieces of a group came from, and where they are in their shard. The group starts at `start` among
     the tokens of the split, and the first of the rows at token `first` of the shard."""
     ends = numpy.cumsum(pieces["length"])
     begins = ends - pieces["length"]
     of_row = numpy.searchsorted(pieces["row"], pieces["row"])  # the first piece in its row, for every piece
     places = first + pieces["row"] * size + begins - begins[of_row]
-    return placed_table(origins.at(start + pieces["start"] + 1), places, pieces["length"])
+    return places, pieces["length"], origins.at(start + pieces["start"] + 1)
 
 
 class _Packing(NamedTuple):
@@ -241,7 +241,7 @@ class _Packing(NamedTuple):
         stream = with_marks_first(files, self.mark, self.data.manifest.settings["eot"])
         records, others = list[ShardRecord](), list[FileRecord]()
         sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # documents and bytes of text, by shard
-        tables: dict[int, list[Any]] = defaultdict(list)  # where its documents came from, by shard
+        tables: dict[int, list[Part]] = defaultdict(list)  # where its documents came from, by shard
         is_known, has_ids = (name in self.data.manifest.settings for name in ("provenance", "id_key"))
         with file_errors(out, "cannot be written"), tempfile.TemporaryFile(dir=out) as file:
             placed = [self._place(number, group, file) for number, group in enumerate(groups(stream, self.mark, size))]
@@ -257,8 +257,9 @@ class _Packing(NamedTuple):
                 tokens = shard.rows * size + (options.format == LLMC.name)
                 records.append(ShardRecord(first.file, tokens, first.bytes, first.sha256, *sums[number]))
                 others += more
-                if is_known:
-                    (name,) = write_parts(out, [first.file], ((0, table) for table in tables.pop(number, [])), has_ids)
+                if origins is not None:
+                    its = ((0, part) for part in tables.pop(number, []))
+                    (name,) = write_parts(out, [first.file], its, origins.names, has_ids)
                     others.append(record_file(os.path.join(out, name)))
         self._check(split, records)
         cuts = sum(group.pieces for group in placed) - sum(record.documents for record in records)
@@ -289,7 +290,7 @@ class _Packing(NamedTuple):
         per_shard: int,
         sums: Mapping[int, list[int]],
         origins: Origins | None,
-        tables: Mapping[int, list[Any]],
+        tables: Mapping[int, list[Part]],
     ) -> Iterator[tuple[int, Columns]]:
         """Yields the rows of all groups, some at a time, with the number of their shard. It adds them to the shard's
         sums, and to its tables if the origins of tokens are known. Padding is not text."""
@@ -304,7 +305,7 @@ class _Packing(NamedTuple):
                 sums[shard][0] += int(some["begins"].sum())
                 sums[shard][1] += text_length(self.tok, tokens) - padding * pad_bytes
                 if origins is not None:
-                    tables[shard].append(_table(origins, some[some["length"] > 1], start, row % per_shard * size, size))
+                    tables[shard].append(_part(origins, some[some["length"] > 1], start, row % per_shard * size, size))
                 row += len(columns["input_ids"])
                 yield shard, columns
             before += row_count(pieces)
