@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
-from itertools import accumulate, groupby, islice, pairwise
+from itertools import accumulate, chain, groupby, islice, pairwise
 from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
@@ -143,8 +143,7 @@ class Corpus:
     @property
     def paths(self) -> Iterator[str]:
         """The path of every file."""
-        for part in self.parts:
-            yield from part.paths
+        return chain.from_iterable(part.paths for part in self.parts)
 
     @property
     def sizes(self) -> Iterator[int | None]:

@@ -101,7 +101,7 @@ class SplitOptions:
         """The names of the splits."""
         return SPLIT_NAMES[: len(self.splits)]
 
-    def decided(self, files: Sequence[InputFile], kinds: Kinds, recorded: object) -> SplitOptions:
+    def decided(self, files: Corpus, kinds: Kinds, recorded: object) -> SplitOptions:
         """Returns the options for some files, with "hash" or "token" instead of "auto". `recorded` is how the
         token files were split that these replace: documents keep their splits as long as it stays."""
         if self.split_by != "auto":
@@ -110,7 +110,8 @@ class SplitOptions:
             return replace(self, split_by="hash")
         if recorded in SPLIT_BY[1:]:
             return replace(self, split_by=recorded)
-        name, are_many = first_of([file.path for file in files]), sum(not file.is_empty for file in files) >= FEW
+        name, with_text = first_of(list(files.paths)), (file for file in files if not file.is_empty)
+        are_many = next(islice(with_text, FEW - 1, None), None) is not None
         count = FEW if are_many else count_documents(files, kinds, FEW, _LOOK_BYTES)
         why = f"{number_of(count, 'document')}, too few to give each split whole ones" if count else ""
         if count == FEW:
@@ -131,12 +132,11 @@ def are_far(sizes: Sequence[int], splits: Sequence[float]) -> bool:
     return any(not want / _FAR <= share <= want * _FAR for share, want in zip(shares, wanted))
 
 
-def _too_large(files: Sequence[InputFile], kinds: Kinds, splits: Sequence[float]) -> str | None:
+def _too_large(files: Corpus, kinds: Kinds, splits: Sequence[float]) -> str | None:
     """Returns the path of a text with a document that leaves the splits far from their shares, wherever the others go,
     or None. (Records stay whole however they are split, and the text of compressed files has an unknown size.)"""
-    total = sum(file.size or 0 for file in files)
-    sizes, path = [0] * len(splits), ""
-    for file in files:
+    total, sizes, path = files.size, [0] * len(splits), ""
+    for file in Corpus(part for part in files.parts if (part.size or 0) * _LARGE_PART >= total):
         size = file.size or 0
         if size * _LARGE_PART < total or size > _MOST_LOOKED or file.packing is not None or kinds.is_divided(file):
             continue

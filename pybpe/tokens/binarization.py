@@ -259,11 +259,10 @@ class DatasetOptions:
         nothing about files of records, is "auto" if all are. `folder` may have token files, which are to be
         replaced."""
         there = found_manifest(folder) if self.split.split_by == "auto" else None
-        recorded, found = None if there is None else there.settings.get("split_by"), list(files)
-        read = self.read
-        if all(file.has_rows or says_records(file.path) for file in found):
+        recorded, read = None if there is None else there.settings.get("split_by"), self.read
+        if all(file.has_rows or says_records(file.path) for file in files):
             read = replace(read, documents="auto")
-        return replace(self, read=read, split=self.split.decided(found, kinds, recorded))
+        return replace(self, read=read, split=self.split.decided(files, kinds, recorded))
 
     def settings(self) -> dict[str, Any]:
         """Returns the options as the manifest has them. A run that resumes must have the same."""
