@@ -24,7 +24,7 @@ Conventions, for every function:
 - `mem` is the allocator for the handle and for everything it allocates. NULL means malloc and free.
 - Threads may share immutable handles without a lock. Any other handle may be used by only one thread at a time.
 - Where a function that creates a handle takes an array with a count, NULL with a count above 0 is PYBPE_ERR_VALUE. Any
-  other pointer must not be NULL, unless its comment allows it or the count of what it points to is 0.
+  other pointer must not be NULL, unless its comment allows it or its count is 0.
 - Text is any sequence of bytes. No function requires valid UTF-8 or a terminating NUL.
 - ids are uint32_t, byte sizes size_t, occurrence counts uint64_t. A buffer "of id_bytes" holds uint16_t (id_bytes 2) or
   uint32_t (id_bytes 4) tokens in the machine's byte order.
@@ -59,8 +59,8 @@ A program that turns a text into ids and back, with any tokenizer.json or tokeni
 #define PYBPE_VERSION "0.1.0"
 #define PYBPE_VERSION_NUMBER 100
 
-/* Stands before all functions. Define it as `static` to include pybpe.c in a source file of your own, or as what your
-   compiler wants for a shared library. */
+/* Stands before all functions. To include pybpe.c in your own source file, define it as `static`. For a
+   shared library, define it as your compiler requires. */
 #if !defined(PYBPE_API)
 #if defined(__GNUC__) && !defined(_WIN32)
 #define PYBPE_API __attribute__((visibility("default")))
@@ -134,7 +134,7 @@ typedef struct pybpe_specials pybpe_specials; /* finds special tokens, immutable
 Tokenizers: text -> ids -> text. This is all that most programs need
 */
 
-/* A vocabulary with what encodes text. It never changes, so threads may share it. */
+/* A vocabulary and an encoder for it. It never changes, so threads may share it. */
 typedef struct pybpe_tokenizer pybpe_tokenizer;
 
 /* Reads a tokenizer.json or a tokenizer.bin: see pybpe_vocab_load. */
@@ -188,8 +188,8 @@ PYBPE_API int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_
 PYBPE_API void pybpe_vocab_free(pybpe_vocab *v);
 
 /* Writes a tokenizer.bin. `version` is 2 or 1; llm.c reads version 1 only if V is 50257 and eot is 50256. Returns
-   PYBPE_ERR_LIMIT for what the format cannot hold: an unused id, a token longer than 255 bytes, a vocabulary in which
-   a single byte has no token, special_flags, or prefix_space. */
+   PYBPE_ERR_LIMIT if the format cannot hold the vocabulary: if an id is unused, a token is longer than 255 bytes, or a
+   single byte has no token, or if there are special_flags or a prefix_space. */
 PYBPE_API int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err);
 
 /* Returns the id of the ordinary token (special 0) or the special (special 1) with these bytes, or PYBPE_NO_ID. */
@@ -304,9 +304,8 @@ PYBPE_API void pybpe_cache_free(pybpe_cache *c);
 PYBPE_API int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text,
                            size_t n, void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
-/* Does what pybpe_encode does for text that the caller has split into words: word i is ends[i - 1]..ends[i], the
-   first word starts at 0, and n is the last end. Also returns PYBPE_ERR_VALUE (offset = index) if the ends decrease.
-   */
+/* Encodes like pybpe_encode, but the caller has split the text into words: word i is ends[i - 1]..ends[i], the first
+   word starts at 0, and n is the last end. Also returns PYBPE_ERR_VALUE (offset = index) if the ends decrease. */
 PYBPE_API int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends,
                                  size_t words, void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 

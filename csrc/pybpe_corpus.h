@@ -42,7 +42,7 @@ typedef struct pybpe_division {
     const uint64_t *last; /* one per split */
     size_t splits;        /* at least 1. If 1, nothing is hashed */
     int has_origins;      /* not 0: pybpe_divider_origins says where documents came from */
-    const uint8_t *id;    /* then, in records, the key of what identifies them, UTF-8. NULL if there is none */
+    const uint8_t *id;    /* then, in records, the key of their ids, UTF-8. NULL if there is none */
     size_t id_n;
 } pybpe_division;
 
@@ -92,9 +92,9 @@ Documents in a stream of tokens
 /* Where the mark (the end-of-text id) goes: nowhere, before every document, or after every document. */
 enum pybpe_marks { PYBPE_MARKS_NONE = 0, PYBPE_MARKS_PREPEND = 1, PYBPE_MARKS_APPEND = 2 };
 
-/* Copies one piece of a stream in which marks separate documents, and writes one mark per document, or none, according
-   to `mode` (a pybpe_marks). On entry *is_open says whether a document continues from the previous piece. On return,
-   whether one continues into the next. A document that is still open when the stream ends lacks its appended mark.
+/* Copies one piece of a stream whose documents are separated by marks. Writes one mark per document, or none, according
+   to `mode` (a pybpe_marks). On entry, *is_open says whether a document continues from the previous piece, and on
+   return whether one continues into the next. A document that is still open when the stream ends lacks its appended mark.
    `out` must have room for n + 1 ids and must not overlap `ids`. `starts` must have room for one more entry than there
    are marks in ids. Sets starts[0..*documents) to the positions in `out` where documents begin, including their marks.
    Returns the number of ids written. */
@@ -140,7 +140,7 @@ typedef struct pybpe_rows {
 } pybpe_rows;
 
 /* Copies parts of documents into rows. Part i is lengths[i] of the n ids from->ids, at least 1, from starts[i] on. It
-   goes into row[i] < to->count, after the parts before it, which are in this row or in those above. What is left of a
+   goes into row[i] < to->count, after the parts before it, which are in this row or in those above. The rest of a
    row is padding. ends[i] says whether a document ends with part i. It may be NULL if there are only ids. `from` and
    `to` must not overlap. Returns PYBPE_ERR_VALUE (offset = index of the part) for another start, length or row. Then
    the rows have undefined contents. */
@@ -163,8 +163,8 @@ enum pybpe_character {
     PYBPE_CHARACTER_UNSPACED = 5
 };
 
-/* Tables of characters, which the caller makes. Those of ASCII letters and digits say so, as some code does not ask.
-   */
+/* Tables of characters, which the caller makes. They must have the usual classes for ASCII letters and digits, because
+   some code does not look them up. */
 typedef struct pybpe_characters {
     const uint8_t *classes; /* of every code point, 0x110000 in all */
     const uint32_t *lower;  /* the lowercase of code points below lower_count. The others have none */
@@ -208,7 +208,7 @@ typedef struct pybpe_measuring {
     size_t count;
     int repeated_words; /* not 0: PYBPE_MEASURE_DISTINCT and PYBPE_MEASURE_TOP_COUNT */
     int lines;          /* not 0: the measures of lines and paragraphs */
-    int no_words;       /* not 0: what only words show may be 0: of the measures above, only PYBPE_MEASURE_CHARS */
+    int no_words;       /* not 0: measures that need words may be 0: all above except PYBPE_MEASURE_CHARS */
 } pybpe_measuring;
 
 /* Measures all of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for
@@ -268,7 +268,7 @@ PYBPE_API int pybpe_output_commit(pybpe_output *o, pybpe_error *err);
 PYBPE_API void pybpe_output_discard(pybpe_output *o);
 
 /* ---------------------------------------------------------------------------------------------------
-For the Python package only: their contracts are what it needs
+For the Python package only, which decides what they do
 */
 
 /* The class of a code point, as the patterns see it. The bits are: 1 Lu or Lt, 2 Ll, 4 Lm or Lo, 8 M, 16 N, 32
@@ -348,7 +348,7 @@ typedef struct pybpe_file_starts {
 
 /* Reads the first `most` bytes of `count` files, or all if a file is shorter. `paths` are strings, one after another.
    A file is not read if it cannot be, changes meanwhile, does not fit into the rest of the room, or is a pipe, a
-   device or another file that does not say its size. Looks what a file is before it opens it, unless the caller
+   device or another file that does not say its size. Checks the kind of a file before it opens it, unless the caller
    has looked: then all are `known` to be regular files or links. */
 PYBPE_API void pybpe_file_starts_read(pybpe_file_starts *out, const char *paths, size_t count, size_t most, int known);
 

@@ -235,7 +235,7 @@ PYBPE_API void pybpe_trainer_free(pybpe_trainer *t);
 typedef struct pybpe_language {
     pybpe_strings words; /* to learn from */
     const uint64_t *counts;
-    pybpe_strings measured; /* the words of a development text, which shows what the language costs */
+    pybpe_strings measured; /* the words of a development text, which shows the cost of the language */
     const uint64_t *measured_counts;
     uint64_t size; /* the cost is the number of tokens of the development text divided by this: at least 1 */
 } pybpe_language;

@@ -89,7 +89,7 @@ static int counter_text_add(pybpe_counter *c, const uint8_t *text, size_t n, pyb
     return code == PYBPE_OK && pos < n ? segment_add(c, text + pos, n - pos, err) : code;
 }
 
-/* Begins what counts texts. */
+/* Begins a call that counts texts. */
 static int texts_begin(const pybpe_counter *c, pybpe_error *err) {
     if (c->pretok == NULL) {
         return error_set(err, PYBPE_ERR_VALUE, 0,

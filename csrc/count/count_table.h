@@ -98,7 +98,7 @@ static inline void pending_set(pending *p, const pybpe_counter *c, const uint8_t
 /* Makes an empty table, or returns an error. */
 int count_table_init(pybpe_counter *c, pybpe_error *err);
 
-/* Begins and ends what changes a counter. After an error it is empty, and refuses all that follows. */
+/* Begin and end a call that changes a counter. After an error, it is empty and refuses all further calls. */
 static inline int count_begin(const pybpe_counter *c, pybpe_error *err) {
     return c->failed == PYBPE_OK ? PYBPE_OK : error_set_failed(err, c->failed, "this counter");
 }

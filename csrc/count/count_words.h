@@ -36,7 +36,7 @@ static inline bool words_block_has_room(const pybpe_words_block *block, size_t l
     return block->bytes_cap - block->size >= length;
 }
 
-/* Adds a word for which there is room. */
+/* Adds a word. There must be room for it. */
 static inline void words_block_append(pybpe_words_block *block, const uint8_t *word, uint32_t length, uint64_t count) {
     if (length > 0) {
         memcpy(block->bytes + block->size, word, length);

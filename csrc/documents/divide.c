@@ -74,7 +74,7 @@ static bool part_grow(const pybpe_divider *d, split_part *part, size_t n) {
     return true;
 }
 
-/* A document, and what decides its split. */
+/* A document, and the hash that decides its split. */
 typedef struct found_document {
     const uint8_t *text;
     size_t n;
@@ -235,7 +235,7 @@ void pybpe_divider_clear(pybpe_divider *d) {
     d->failed = PYBPE_OK;
 }
 
-/* Ends what adds documents: after an error there are none, and no more can be added. */
+/* Ends a call that adds documents. After an error there are none, and no more can be added. */
 static int divider_end(pybpe_divider *d, int code) {
     if (code != PYBPE_OK) {
         pybpe_divider_clear(d);

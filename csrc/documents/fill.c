@@ -2,9 +2,9 @@
 Rows of exactly `width` ids that documents fill without padding, for training. An id is in at most one row:
 
     documents   | 1 2 3 4 5 6    | 8 9    | 10    | 11 12 13      (| is the mark that begins a document)
-    rows of 6   | 1 2 3 4 5    | 11 12 13 | 6                     what is left, | 8 9 | 10, does not fill a row
+    rows of 6   | 1 2 3 4 5    | 11 12 13 | 6                     the rest, | 8 9 | 10, does not fill a row
 
-Of a document that is longer than a row, full rows are cut first. What is left of it, and all other documents, wait in
+Of a document that is longer than a row, full rows are cut first. The rest of it, and all other documents, wait in
 lists by length, the first of a list for the longest time. A row takes the longest that fits into its space, again and
 again, as in best-fit decreasing. When none fits, the shortest is cut: its beginning fills the row, and the rest waits
 with a mark of its own.
@@ -96,7 +96,7 @@ static void filler_add(row_filler *f, size_t number, const uint8_t *text, size_t
     }
 }
 
-/* Fills one row, for which enough ids wait. */
+/* Fills one row. Enough ids must wait. */
 static void filler_fill_row(row_filler *f) {
     size_t space = f->width;
     size_t length = f->width - 1; /* of the longest that can wait */

@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) bool id_block_has(const void *ids, 
     return found != 0;
 }
 
-/* Where marked_fill writes, and what it found. */
+/* The output of marked_fill, and what it found. */
 typedef struct marked_ids {
     void *ids;
     size_t n;

@@ -1,5 +1,5 @@
 /*
-BLAKE2b (RFC 7693) with digests of 16 bytes and without a key: what names a document, and finds equal ones.
+BLAKE2b (RFC 7693) with digests of 16 bytes and without a key. They name documents, and find equal ones.
 */
 #include "hash/hash.h"
 

@@ -1,5 +1,5 @@
 /*
-Reads JSON without making an object per value. Every function returns false for what it does not read.
+Reads JSON without making an object per value. A function returns false for JSON that it does not read.
 
 Strings are most of a corpus, so they are read 8 bytes at a time. Special bytes end a step: quotes, backslashes, and the
 control characters that a string must not contain.

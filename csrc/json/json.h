@@ -35,7 +35,7 @@ typedef struct json_member {
     const char *name;
     const uint8_t *begin; /* NULL if it is not there */
     const uint8_t *end;
-    struct json_member *inner; /* what to find in the value, which must then be an object */
+    struct json_member *inner; /* members to find in the value, which must then be an object */
     size_t inner_count;
 } json_member;
 

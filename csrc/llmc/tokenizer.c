@@ -2,7 +2,7 @@
 A tokenizer in one object that threads share: a vocabulary, its encoder, and a cache per running call.
 
 A call takes an idle cache, or makes one, and puts it back. The idle ones are in a few places that are changed atomically,
-so that no call waits for another. A cache for which no place is free is freed.
+so that no call waits for another. If no place is free, the cache is freed.
 */
 #include "encode/encode.h"
 

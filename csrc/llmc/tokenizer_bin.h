@@ -1,8 +1,8 @@
 /*
-tokenizer.bin, the file from which llm.c reads a vocabulary. Internal.
+tokenizer.bin, llm.c's file for a vocabulary. Internal.
 
 llm.c reads a header and the tokens, and ignores unused header fields and everything after the last token. pybpe stores
-what llm.c has no field for there: merges, pattern, specials. All integers are little-endian.
+parts for which llm.c has no field there: merges, pattern, specials. All integers are little-endian.
 
     0     int32 x 256   header: [0] 20240328  [1] version 1 or 2  [2] V  [3] eot id (version 2)
                                 [4] "PYBP" if a trailer follows the tokens  [5], [6] its length, low, high

@@ -177,7 +177,7 @@ static void vocab_copy_trailer(pybpe_vocab *v, const vocab_file *f) {
     }
 }
 
-/* Fills in what a file without a trailer lacks. */
+/* Fills in the settings that a file without a trailer lacks. */
 static void vocab_assume_defaults(pybpe_vocab *v, const vocab_file *f) {
     v->pattern = PYBPE_PATTERN_GPT2;
     v->normalizer = PYBPE_NORMALIZER_NONE;

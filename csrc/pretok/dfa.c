@@ -15,7 +15,7 @@ forgotten. Where a match ends and nothing can extend it, the step leads to the s
 character. So a character takes one lookup, and no branch depends on where words end. Steps to a state that is not
 sure are left to word_resolve, which remembers the last end and may have to return to it.
 
-What the matches leave of a text, such as most of it with \d+, are words too.
+Text between the matches, such as most text with \d+, is words too.
 
 Returning could take quadratic time: a*b|a reads all of aaaa... for every a. So when a run has gone far past the last
 end without a new one, its states are marked, with their places (dfa_memo), and no later run follows them again. Far
@@ -155,7 +155,7 @@ static void fill_steps(uint32_t *steps, const dfa *a) {
     }
 }
 
-/* Whether a state does with the characters of a column what it does at the end of the text: it stops, and the match is
+/* Whether a state does the same for the characters of a column as at the end of the text: it stops, and the match is
    the same. */
 static bool ends_alike(const dfa *a, uint32_t state, uint32_t column) {
     const uint16_t *row = a->next + (size_t)state * a->columns;
@@ -192,8 +192,8 @@ static bool begins_surely(const dfa *a, uint32_t class, uint32_t newline) {
            (class != newline || a->undecided[row[a->class_count] & ~(unsigned)ACCEPT] == SURE);
 }
 
-/* Sets the flags of the classes before which a match that has read a character of class `before` always ends, if every
-   such character is in a match. */
+/* Sets the flags of some classes, if every character of class `before` is in a match: the classes that always end a
+   match whose last character has class `before`. */
 static void mark_after(uint8_t *divides, const dfa *a, uint32_t before, uint32_t newline) {
     const unsigned ends = ACCEPT | DEAD;
     if ((a->next[START * a->columns + before] & ~(unsigned)ACCEPT) == DEAD) {
@@ -347,7 +347,7 @@ static bool memo_reserve(const dfa *a, dfa_memo *m, size_t from, size_t until) {
     return true;
 }
 
-/* The column for what is at text[at], and its length in bytes. */
+/* The column for the character or end at text[at], and its length in bytes. */
 static uint32_t column_at(const dfa *a, const uint8_t *text, size_t n, size_t at, uint8_t *length) {
     bool valid;
     if (at == n) {

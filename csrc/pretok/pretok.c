@@ -223,7 +223,7 @@ static size_t ends_after(size_t *ends, size_t count, size_t pos) {
 
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {
     sequence_room room;
-    const size_t start = p->steps.count == 0 ? pos : 0; /* what a word of a later step depends on may begin anywhere */
+    const size_t start = p->steps.count == 0 ? pos : 0; /* a word of a later step may depend on any text before it */
     pretok_place place;
     pretok_place_start(&place, p, start, n, &room);
     size_t count;

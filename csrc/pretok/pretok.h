@@ -7,7 +7,7 @@ Splitting a text into words. Internal.
 #include "pretok/boundary.h"
 #include "pretok/dfa.h"
 
-/* What the next block needs to know about a block of text. In a mask, bit 0 concerns the last character. */
+/* The facts about a block of text that the next one needs. In a mask, bit 0 concerns the last character. */
 typedef struct pretok_carry {
     uint64_t letter, number, space, blank; /* its class. `blank` is U+0020 */
     uint64_t joined;                       /* bits of the next block that are in a contraction: no word starts there */

@@ -184,7 +184,7 @@ PRETOK_INLINE void block_add_multibyte(block *b, const uint8_t *text, size_t n, 
 A block, and the character after it
 */
 
-/* Removes what is after the end of the text. */
+/* Clears the bits after the end of the text. */
 static inline void block_end(block *b) {
     uint64_t *const masks[] = {&b->letter, &b->number,     &b->space, &b->blank, &b->newline,
                                &b->upper,  &b->apostrophe, &b->slash, &b->high};
@@ -250,7 +250,7 @@ static inline uint64_t block_places(const block *b, const uint8_t *text, size_t 
     return (b->high | b->high << 1 | high_before) & ~b->inner & ~starts & bits_below(b->length);
 }
 
-/* Those of the `places` in the block at text[base] that no merge can cross. */
+/* Returns the `places` in the block at text[base] that no merge can cross. */
 PRETOK_INLINE uint64_t places_hard(uint64_t places, const boundary_table *t, const uint8_t *text, size_t n,
                                    size_t base) {
     bool at_edge = base < 4 || n - base < BLOCK + 4;

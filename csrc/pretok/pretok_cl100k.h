@@ -180,8 +180,8 @@ static inline uint64_t with_contractions(uint64_t starts, split_state *s, const 
     return (starts & ~joined) | forced;
 }
 
-/* What the next block needs to know about this one. The members are written one by one: a copy of a whole structure
-   would read it in larger parts right after it was written, and the processor would wait for the writes. */
+/* Stores the facts about this block that the next one needs. The members are written one by one: a copy of a whole
+   structure would read it in larger parts right after it was written, and the processor would wait for the writes. */
 static inline void carry_put(pretok_carry *next, const block *b, const split_state *s, uint64_t absorbed, bool cased) {
     unsigned last = b->length - 1;
     next->letter = bit_at(b->letter, last);

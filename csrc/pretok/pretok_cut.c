@@ -21,13 +21,13 @@ classes are the automaton's own.
 
 For splitters in sequence: if the first one has a safe cut between two characters, its pieces are the same as before, and
 so are all words. If the first splitter is only sure to add that cut to its pieces and to change nothing else
-(dfa_passes: the middle of a run), then what matters is whether the second one has a safe cut there, and so on.
+(dfa_passes: the middle of a run), then the second one must have a safe cut there, and so on.
 
 No occurrence of a special token may cross a cut, whether it is matched or not: which one is matched may depend on text
 far before it. Nor may a special token that is not UTF-8 itself divide a or b, because then they would not be these
 characters.
 
-With flags (special_rules.c) a match also depends on what is next to the string:
+With flags (special_rules.c), a match also depends on the text next to the string:
 
     SINGLE_WORD   on the characters next to it: no such string may begin or end at a cut
     LSTRIP        on the white space before it: none may begin at a cut, and no cut is inside white space
@@ -105,7 +105,7 @@ bool sequence_finds_cuts(const pretok_sequence *s) {
     return false;
 }
 
-/* The start of a character before pos, pos > 0, from which decoding finds all characters that end at or after pos. A
+/* The start of a character before pos, pos > 0. Decoding from there finds all characters that end at or after pos. A
    continuation byte that follows three others belongs to no character. */
 static size_t start_before(const uint8_t *text, size_t pos) {
     size_t start = pos - 1;

@@ -15,7 +15,7 @@ A word starts
  4. with digits1, at every number.
 
 A block depends on the text before it only through one character and a contraction, and rule 2 looks one character
-ahead. So on any text only the block in which a call stopped is scanned twice.
+ahead. So only the block where a call stopped is scanned twice, on any text.
 */
 #ifndef PYBPE_PRETOK_GPT2_H
 #define PYBPE_PRETOK_GPT2_H

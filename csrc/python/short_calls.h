@@ -98,7 +98,7 @@ static PyObject *short_encode_ordinary(PyObject *self, PyObject *text) {
     return short_list((short_calls *)PyCapsule_GetPointer(self, NULL), NULL, text);
 }
 
-/* What short_array uses of numpy's C functions, which have fixed places in a table: PyArray_GetNDArrayCVersion,
+/* The C functions of numpy that short_array uses have fixed places in a table: PyArray_GetNDArrayCVersion,
    PyArray_Type, PyArray_New and PyArray_GetPtr. numpy's own headers would tie the module to the Python that compiles it.
    The upper half of the version changes when a place does. */
 enum { NUMPY_VERSION = 0, NUMPY_TYPE = 2, NUMPY_NEW = 93, NUMPY_AT = 160, NUMPY_UINT16 = 4, NUMPY_UINT32 = 6 };
@@ -117,9 +117,9 @@ static PyObject *short_import(const char *name) {
 }
 
 /* Returns the C functions of numpy 1 or 2, or NULL, with or without an exception like short_import. Imports numpy itself
-   first: by the full name of a module in it, Python locks that module and then numpy, while a thread that imports numpy
-   locks them in the other order. Python resolves that by showing one of them a module that is not complete, after which
-   numpy cannot be imported any more. */
+   first. By the full name of a module in it, Python would lock that module and then numpy, while a thread that imports
+   numpy locks them in the other order. Python then shows one of them an incomplete module, and after that nobody can
+   import numpy any more. */
 static void **short_numpy(short_calls *calls) {
     void **numpy = atomic_load_explicit(&calls->numpy, memory_order_acquire);
     if (numpy != NULL) {

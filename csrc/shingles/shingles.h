@@ -21,7 +21,7 @@ enum {
     SHINGLE_CLASSES = 8
 };
 
-/* Where a text is read, and what has been read so far. */
+/* The place in a text, and what has been read so far. */
 typedef struct shingle_reader {
     const uint8_t *text;
     size_t n, at;
@@ -144,7 +144,7 @@ typedef struct shingle_repeats {
     size_t slots;
 } shingle_repeats;
 
-/* What was found about the n-grams of a text. */
+/* The findings about the n-grams of a text. */
 typedef struct shingle_found {
     uint64_t distinct;       /* the number of different ones, if all n-grams were candidates */
     uint64_t top_count;      /* how often the most frequent one occurs; 0 without any */

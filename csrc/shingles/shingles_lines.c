@@ -11,7 +11,7 @@ typedef struct line_set {
     size_t count, size; /* size: a power of two, or 0 */
 } line_set;
 
-/* What of the text is a line, or a paragraph, so far: text[start..end). */
+/* A line or a paragraph as far as it has been read: text[start..end). */
 typedef struct line_span {
     size_t start, end;
     uint64_t first_char, last_char; /* its characters are numbered from first_char to before last_char */
@@ -146,7 +146,7 @@ static bool line_count(line_scan *s) {
 Finding lines and paragraphs
 */
 
-/* Ends what the newlines before a visible character end, at least one, or all at the end of the text. */
+/* Ends a line, and perhaps a paragraph, at the newlines before a visible character, or at the end of the text. */
 static bool spans_end(line_scan *s, size_t newlines) {
     if (s->line.open && !line_count(s)) {
         return false;

@@ -44,7 +44,7 @@ typedef struct token {
     ((t)->ids.bytes == 2 ? function((symbol_slots){(t)->ids.data, 2}, (t), __VA_ARGS__)                                \
                          : function((symbol_slots){(t)->ids.data, 4}, (t), __VA_ARGS__))
 
-/* What the rules need to know about a token (train_rules.c). */
+/* The facts about a token that the rules need (train_rules.c). */
 typedef struct token_shape {
     uint32_t words; /* between spaces */
     bool starts_word : 1, ends_word : 1, ends_colon : 1;
@@ -72,7 +72,7 @@ typedef struct run {
     uint32_t start;
     uint32_t text;   /* 0 if there is only one: see train_parity.c */
     uint64_t count;  /* of the words */
-    uint64_t weight; /* the same. In parity-aware training, what it contributes to the weight of a pair */
+    uint64_t weight; /* the same. In parity-aware training, its share in the weight of a pair */
 } run;
 
 /* The words of a text, with their counts. */
@@ -149,7 +149,7 @@ struct pybpe_trainer {
     size_t merges_count, merges_cap;
 };
 
-/* train_rules.c: finds out what the rules need to know about a token. Whether the rules allow a merge. */
+/* train_rules.c: finds the facts about a token that the rules need. Whether the rules allow a merge. */
 void train_shape_set(pybpe_trainer *t, uint32_t id);
 bool train_rules_allow(const pybpe_trainer *t, uint32_t left, uint32_t right);
 

@@ -129,7 +129,7 @@ static inline bool entry_before(const pair_table *t, const pair_entry *x, const 
     return t->order(t->order_context, &t->pairs[x->index], &t->pairs[y->index]);
 }
 
-/* The current count of a pair, by which the heap of a column is ordered. */
+/* The current count of a pair, which orders the heap of a column. */
 static inline uint64_t pair_count_in(const pair_table *t, size_t column, uint32_t index) {
     return t->columns == 0 ? t->pairs[index].count : pair_counts(t, index)[column];
 }

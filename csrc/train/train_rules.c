@@ -4,11 +4,11 @@ Rules that forbid merges.
 Whole characters. A token is whole (a sequence of whole UTF-8 characters), a part (some of the bytes of one character),
 or neither. Two whole tokens may be merged, and two parts if together they are still a part of one character, or all of
 it. So single characters are built up from their bytes, and everything longer from characters. A byte that is not UTF-8
-is neither, and so is what contains one.
+is neither, and so is a token that contains one.
 
 Superwords. Liu et al. (2025) merge across spaces, but make no token of more than four words, and none that contains a
 colon and then a space, so that a prompt that ends with "Answer:" is encoded as the same text is in the middle of a
-document. Words are what is between spaces (0x20). Other white space belongs to them.
+document. Words are separated by spaces (0x20). Other white space belongs to them.
 */
 #include "train/train.h"
 #include "unicode/unicode.h"

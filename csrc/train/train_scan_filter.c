@@ -98,7 +98,7 @@ uint64_t filter_reached_by(const pybpe_trainer *t, uint64_t cells) {
     return (uint64_t)(4 + class % 4) << (class / 4 - 1); /* the least count of the class */
 }
 
-/* The next pairs whose cells reach the threshold. Prefetches what finding them needs. */
+/* The next pairs whose cells reach the threshold. Prefetches memory for finding them. */
 static void filter_select(const pybpe_trainer *t, filter_batch *batch, uint32_t *at, uint32_t end) {
     const uint32_t threshold = saturate(t->threshold);
     filter_gather(t, batch, at, end);

@@ -42,7 +42,7 @@ int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, pybpe_e
     return code;
 }
 
-/* The tokens and merges of a trainer as a vocabulary, and what encodes with it. */
+/* The tokens and merges of a trainer as a vocabulary, and an encoder for it. */
 typedef struct base_coder {
     pybpe_vocab *vocab;
     pybpe_encoder *encoder;
@@ -114,7 +114,7 @@ static bool word_matters(const word_text *text, size_t i) {
     return text->counts[i] > 0 && word_length(text->words, i) > 1;
 }
 
-/* What the words that matter need. */
+/* The sizes of the words that matter. */
 typedef struct words_size {
     uint64_t slots, weight;
     size_t used; /* words of a text, at most */

@@ -1,7 +1,7 @@
 /*
 Normalization forms NFC and NFKC of Unicode (UAX #15), with the tables of Hugging Face's `tokenizers`.
 
-A text is already normalized unless one of its characters changes, or may compose with what precedes it, or a mark
+A text is already normalized unless one of its characters changes, or may compose with the text before it, or a mark
 follows a mark of a higher class. Nearly all text is normalized, so that is checked first, without writing anything
 (quick_scan). Otherwise the text between two characters that start something new is processed:
 
@@ -25,7 +25,7 @@ The tables (normalize_data.h) have two stages, like the tables of unicode.h:
     code point -> normal_index: block -> normal_blocks: number of a record -> normal_records -> places in the two others
 
     normal_sequences     number of characters, then these with their classes in the top bytes
-    normal_compositions  number of pairs, then pairs: the second character, and what it makes of the first
+    normal_compositions  number of pairs, then pairs: the second character, and the result with the first
 
 A byte that is not UTF-8 is unchanged. It starts something new, and nothing composes with it.
 */

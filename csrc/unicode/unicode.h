@@ -115,7 +115,7 @@ static inline uint32_t unicode_read_before(const uint8_t *text, size_t at, uint8
     return UNICODE_INVALID;
 }
 
-/* Writes a code point as UTF-8. Returns its length in bytes, 1 to 4, for which `out` must have room. */
+/* Writes a code point as UTF-8. Returns its length in bytes, 1 to 4. `out` must have room. */
 static inline size_t unicode_write(uint8_t *out, uint32_t code_point) {
     static const uint8_t leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
     if (code_point < 0x80) {

@@ -8,7 +8,7 @@ The file has no merges, which follow from the ranks (vocab_recover.c), and no sp
 
 Like tokenizer_json.c, this reader accepts typical files, whose ids ascend and whose tokens are all made by merging, and
 refuses everything else with a short error: the caller then uses a slower reader. If it accepts a file, it must find
-exactly what that one finds.
+exactly the same as that one.
 */
 #include "vocab/vocab.h"
 #include "json/json.h"
@@ -107,7 +107,7 @@ static bool read_rank_lines(rank_reader *r, json *text) {
            r->specials == r->spec->specials_count;
 }
 
-/* Adds the merges that the ranks imply, in the order of what they make. Returns false in *all if some token has none, or
+/* Adds the merges that the ranks imply, in the order of their results. Returns false in *all if some token has none, or
    some byte has no token. */
 static int add_implied_merges(pybpe_vocab *v, bool *all, pybpe_error *err) {
     unsigned byte;

@@ -7,7 +7,7 @@ JSON reader and dictionaries.
 
 This reader accepts typical files and refuses everything else with a short error: the caller then uses a general reader,
 which either explains what is wrong or can read the file. So this reader may be strict, but if it accepts a file, it
-must find exactly what a general reader finds.
+must find exactly the same as a general reader.
 */
 #include "vocab/vocab.h"
 #include "json/json.h"
@@ -269,7 +269,7 @@ typedef struct spelled_merge {
     const uint8_t *end; /* in the file */
 } spelled_merge;
 
-/* Merges are looked up some at a time, so that what one needs from memory is on its way while others are read. */
+/* Merges are looked up some at a time, so that the memory for one is on its way while others are read. */
 enum { MERGES_AHEAD = 16 };
 
 /* Reads a string as the bytes that its characters represent. */
@@ -391,7 +391,7 @@ static int merges_differ(const pybpe_vocab *v, bool *differ, pybpe_error *err) {
 All together
 */
 
-/* Refuses what is at `place`, or if that is NULL, all of it. */
+/* Refuses the value at `place`, or if that is NULL, the whole file. */
 static int refuse(const json_reader *r, const uint8_t *place, const char *what, pybpe_error *err) {
     const uint64_t offset = r->file != NULL && place != NULL ? (uint64_t)(place - r->file) : 0;
     return error_set(err, PYBPE_ERR_FORMAT, offset, "%s", what);

@@ -1,6 +1,6 @@
 /*
 Reading a whole tokenizer.json, in the schema of Hugging Face's tokenizers. tokenizer_json.c reads its large parts, the
-vocabulary and the merges. This file reads what is around them:
+vocabulary and the merges. This file reads the rest:
 
     added_tokens    the specials, with their flags
     normalizer      null, NFC, NFKC
@@ -8,7 +8,7 @@ vocabulary and the merges. This file reads what is around them:
     decoder         must be ByteLevel
     model           its other settings; most must have their usual values
 
-In version 2.0 byte_level in the model replaces the step ByteLevel, and role_to_token may name what ends a document.
+In version 2.0 byte_level in the model replaces the step ByteLevel, and role_to_token may name the end of text.
 
 A part that is read means exactly the same as in Hugging Face's library. Any other is refused: the error names it, and
 its offset is the part's. Truncation, padding and the post-processor are for the caller: they do not change the ids of
@@ -31,7 +31,7 @@ typedef struct known_step {
 
 enum { MOST_STEPS = 16, MOST_NESTED = 8, MOST_IDS = 1 << 24 };
 
-/* A file in memory, and what has been read of it. */
+/* A file in memory, and the parts that have been read. */
 typedef struct json_file {
     const uint8_t *text;
     const pybpe_allocator *mem;
@@ -71,7 +71,7 @@ static bool is_string(const json_member *m, const char *text) {
            memcmp(m->begin + 1, text, n) == 0;
 }
 
-/* What to show of a value in an error. */
+/* How many bytes of a value an error shows. */
 static int shown(const json_member *m) { return m->end - m->begin < 80 ? (int)(m->end - m->begin) : 80; }
 
 /* Reads true or false. A value that is not there leaves *value as it is. */

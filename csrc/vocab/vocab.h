@@ -108,7 +108,7 @@ typedef struct vocab_sizes {
 /* A vocabulary with memory for its parts, which the caller fills. */
 int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocator *mem, pybpe_error *err);
 
-/* Copies what a spec has besides tokens, merges and the ids of specials. */
+/* Copies the settings of a spec: all except tokens, merges and the ids of specials. */
 void vocab_copy_settings(pybpe_vocab *v, const pybpe_vocab_spec *spec);
 
 /* Checks that there is a text for every special of a spec. */

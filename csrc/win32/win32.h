@@ -1,5 +1,5 @@
 /*
-What base.c and loader.c, written for POSIX, use on Windows instead. Internal.
+Functions that base.c and loader.c, written for POSIX, use on Windows. Internal.
 
 - Paths are UTF-8, as everywhere in pybpe: they become UTF-16 here, whatever the code page of the process is.
 - Files are read and written as they are, without conversion of line ends, and not inherited by child processes.

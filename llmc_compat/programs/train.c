@@ -6,14 +6,14 @@ of 41 steps that saves nothing. This one trains until the text is learned:
 - the learning rate warms up and then falls along a cosine, and gradients are clipped;
 - it keeps the model with the lowest validation loss, in llm.c's format (version 3), which write.c and
   `pybpe llmc checkpoint convert` read;
-- you can stop it at any time: the same command goes on from the last validation.
+- you can stop it at any time: the same command continues from the last validation.
 
-Compile it with -DTESTING, which leaves out llm.c's main(). The Makefile beside the data does so.
+Compile it with -DTESTING, which leaves out llm.c's main(). The Makefile next to the data does so.
 */
 #include "train_gpt2.c"
 #include "generate.h"
 
-// A file is written beside its name and then renamed, so a kill leaves the complete old file or the complete new one.
+// A file is written under another name, then renamed, so a kill leaves the complete old file or the complete new one.
 FILE* begin_file(const char* path, char temporary[4096]) {
     snprintf(temporary, 4096, "%.4000s.tmp", path);
     return fopenCheck(temporary, "wb");

@@ -38,7 +38,7 @@ static inline void *llmc_alloc(size_t count, size_t size) {
     return memory;
 }
 
-/* What these headers remember. Every source file that includes them defines it, and the linker keeps one, so that all
+/* The state of these headers. Every source file that includes them defines it, and the linker keeps one, so that all
    files of a program share it. */
 typedef struct {
     unsigned batches;      /* that the DataLoaders have returned */
