@@ -28,11 +28,15 @@ FLAGS = [
     *("--disable-component-update", "--disable-sync"),
 ]
 
+# Milliseconds. Playwright gives up after 5 or 30 seconds, which a busy machine can take for a screenshot.
+PATIENCE = 300_000
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    sync_api.expect.set_options(timeout=PATIENCE)
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=PATIENCE)
         yield browser
         browser.close()
 
@@ -44,6 +48,7 @@ class Opened:
         path = folder / "page.html"
         write_page(path, text, tokenizers, source="test", max_bytes=settings.pop("max_bytes", 100_000))
         self.tab = browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **settings})
+        self.tab.set_default_timeout(PATIENCE)
         self.url = path.as_uri()
         self.complaints: list[str] = []
         self.requests: list[str] = []
@@ -192,6 +197,7 @@ def test_what_cannot_be_done_is_said(browser: Any, tmp_path: Path) -> None:
     page.close()
     path = tmp_path / "page.html"
     without = browser.new_page(java_script_enabled=False)
+    without.set_default_timeout(PATIENCE)
     without.goto(path.as_uri())
     assert "JavaScript" in without.locator("noscript").inner_text()
     without.close()
