@@ -54,7 +54,7 @@ A program that turns a text into ids and back, with any tokenizer.json or tokeni
 #include <stddef.h>
 #include <stdint.h>
 
-/* The version of this header; pybpe_version() is that of the library. The number is 10000 * major + 100 * minor +
+/* The version of this header. pybpe_version() is the library's. The number is 10000 * major + 100 * minor +
    patch. */
 #define PYBPE_VERSION "0.1.0"
 #define PYBPE_VERSION_NUMBER 100
@@ -102,7 +102,7 @@ typedef struct pybpe_error {
 } pybpe_error;
 
 /* A memory allocator. `resize` behaves like realloc: with ptr NULL it allocates. With size 0 it frees and returns
-   NULL; on failure it returns NULL and ptr stays valid. If several threads use handles made with it, they may call it
+   NULL. On failure it returns NULL and ptr stays valid. If several threads use handles made with it, they may call it
    concurrently. */
 typedef struct pybpe_allocator {
     void *(*resize)(void *context, void *ptr, size_t size);
@@ -187,7 +187,7 @@ PYBPE_API int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_
                                    pybpe_error *err);
 PYBPE_API void pybpe_vocab_free(pybpe_vocab *v);
 
-/* Writes a tokenizer.bin. `version` is 2 or 1; llm.c reads version 1 only if V is 50257 and eot is 50256. Returns
+/* Writes a tokenizer.bin. `version` is 2 or 1. llm.c reads version 1 only if V is 50257 and eot is 50256. Returns
    PYBPE_ERR_LIMIT if the format cannot hold the vocabulary: if an id is unused, a token is longer than 255 bytes, or a
    single byte has no token, or if there are special_flags or a prefix_space. */
 PYBPE_API int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err);
@@ -224,7 +224,7 @@ enum pybpe_special_flag {
 
 /* A complete vocabulary, laid out by the caller. Everything is copied. */
 typedef struct pybpe_vocab_spec {
-    pybpe_strings tokens;     /* the bytes of id 0, 1, ...; an empty string is an unused id */
+    pybpe_strings tokens;     /* the bytes of id 0, 1, ... An empty string is an unused id */
     const uint32_t *merges;   /* (left, right) ids in rank order. The concatenation of a pair is a token */
     size_t merges_count;      /* pairs */
     const uint32_t *specials; /* ids whose tokens are specials, ascending */
@@ -299,7 +299,7 @@ PYBPE_API void pybpe_cache_free(pybpe_cache *c);
    order within each word. Returns PYBPE_ERR_VALUE if cap < n, if the cache belongs to another encoder, if the pattern
    is CUSTOM, or if the text has a byte without a token (offset = its position). Returns PYBPE_ERR_LIMIT if an id does
    not fit id_bytes. An encoder that normalizes or adds spaces may make a text longer, and returns PYBPE_ERR_LIMIT if
-   it could then have more than cap tokens; cap = 12 n is always enough. The offset of a byte without a token is then
+   it could then have more than cap tokens. cap = 12 n is always enough. The offset of a byte without a token is then
    its position in the changed text between two specials, plus the position where that text begins. */
 PYBPE_API int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text,
                            size_t n, void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);

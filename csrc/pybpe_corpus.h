@@ -24,7 +24,7 @@ Documents in a corpus
 
 /* What separates documents. */
 enum pybpe_documents {
-    PYBPE_DOCUMENTS_LINE = 0,  /* a document per line; \n or \r\n ends it and does not belong to it */
+    PYBPE_DOCUMENTS_LINE = 0,  /* a document per line. \n or \r\n ends it and does not belong to it */
     PYBPE_DOCUMENTS_BLANK = 1, /* blank lines. No line end around a document belongs to it */
     PYBPE_DOCUMENTS_MARK = 2,  /* the specials in `marks` */
     PYBPE_DOCUMENTS_RECORD = 3 /* JSON lines: the string at `key` of the object on a line is a document */
@@ -75,7 +75,7 @@ PYBPE_API int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const ui
    something is added. */
 PYBPE_API pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
 
-/* Where these documents came from; NULL unless the division has origins. Valid as long as they are. */
+/* Where these documents came from, or NULL unless the division has origins. Valid as long as they are. */
 PYBPE_API const pybpe_origin *pybpe_divider_origins(const pybpe_divider *d, size_t split);
 
 /* The number of records that were divided or added: JSON lines, and other lines, and documents that were separate, with
@@ -122,7 +122,7 @@ PYBPE_API int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows
 /* Puts whole texts, text i of lengths[i] ids, into rows of `width` ids. Sets rows[i] to the row of text i, from 0. No
    row is empty. A row begins with the longest text that is left. One, two or three texts that fill it exactly are
    preferred to the longest that fits. Of texts that are equally long, the last is taken.
-   PYBPE_ERR_VALUE: a text is empty, or longer than a row; err->offset is its number. */
+   PYBPE_ERR_VALUE: a text is empty, or longer than a row. err->offset is its number. */
 PYBPE_API int pybpe_rows_fit(const uint64_t *lengths, size_t count, size_t width, uint64_t *rows,
                              const pybpe_allocator *mem, pybpe_error *err);
 
@@ -133,7 +133,7 @@ typedef struct pybpe_rows {
     uint32_t mark; /* becomes the first id of every part, unless it is PYBPE_NO_ID */
     uint32_t pad;  /* the id of padding */
     void *ids;
-    int32_t *documents; /* the number of the token's part in its row, from 0; -1 for padding */
+    int32_t *documents; /* the number of the token's part in its row, from 0, or -1 for padding */
     int32_t *positions; /* in its part, from 0. Padding counts from 0 too */
     uint8_t *loss_mask; /* 0: padding, the first token of a row, the first of a part after one that does not end its
                            document */
@@ -372,7 +372,7 @@ PYBPE_API int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_
 
 /* Writes the lines of records for which `keeps` is not 0. If `clusters` is not NULL, it has PYBPE_DIGEST_SIZE bytes per
    record, which are added to it in hexadecimal as its field "pybpe_cluster". `out` has room for the lines, and for
-   56 bytes more per line; *n is set to what is written. A line ends with } and a newline. */
+   56 bytes more per line. *n is set to the bytes written. A line ends with } and a newline. */
 PYBPE_API int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *lines, const uint8_t *keeps,
                                  const uint8_t *clusters, pybpe_error *err);
 

@@ -218,7 +218,7 @@ enum pybpe_train_rule {
 typedef struct pybpe_train_config {
     uint32_t vocab_size;         /* stop at this many tokens: 256 bytes and merged tokens, excluding specials */
     uint32_t max_token_length;   /* in bytes. Longer tokens are never made. At least 1 */
-    uint64_t min_frequency;      /* pairs that occur less often are never merged; 0 and 1 are the same */
+    uint64_t min_frequency;      /* pairs that occur less often are never merged. 0 and 1 are the same */
     int32_t tie_break;           /* a pybpe_tie_break */
     const uint32_t *base_merges; /* (left, right) ids, applied first in this order, may be NULL. Borrowed. */
     size_t base_merges_count;

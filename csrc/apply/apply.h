@@ -24,7 +24,7 @@ size_t apply_short_bytes(const merge_table *t, const uint8_t *w, size_t n, uint3
 /* The scratch space for merging words. It grows on demand and is kept between calls. Zero it to start. */
 typedef struct apply_scratch {
     uint32_t short_ids[APPLY_SHORT_MAX]; /* the tokens of a short word */
-    mem_table symbols;                   /* of struct apply_symbol; large. Its contents are not kept when it grows */
+    mem_table symbols;                   /* of struct apply_symbol. Large. Its contents are not kept when it grows */
     size_t symbols_cap;
     uint64_t *heap; /* the pairs that merge */
     size_t heap_cap;

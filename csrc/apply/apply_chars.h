@@ -27,7 +27,7 @@ enum {
     APPLY_CHAR_BYTES = 3
 };
 
-/* The length of a character of two or three bytes that begins with a byte; 1 for any other byte. */
+/* The length of a character of two or three bytes that begins with a byte, or 1 for any other byte. */
 static inline size_t apply_char_length(uint8_t first) {
     return first < 0xC2 || first >= 0xF0 ? 1 : first < 0xE0 ? 2 : 3;
 }

@@ -21,7 +21,7 @@ apply_chars.h. This saves most merges of a Chinese word.
 #include "apply/apply.h"
 #include "apply/apply_chars.h"
 
-/* Positions run from 1 to n; 0 and n + 1 are outside. The masks have one bit per position. */
+/* Positions run from 1 to n. 0 and n + 1 are outside. The masks have one bit per position. */
 enum { POSITIONS = 64, GROUP = 4 };
 _Static_assert(APPLY_SHORT_MAX + 2 <= POSITIONS, "a position of a short word is a bit of 64");
 

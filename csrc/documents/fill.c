@@ -19,7 +19,7 @@ And rows with as little padding as possible, for texts that are not cut: see the
 typedef struct waiting_text {
     const uint8_t *text; /* the ids after the mark */
     size_t length;       /* with the mark: at least 2 */
-    size_t next;         /* 1 + the index of the next one of this length; 0 is none */
+    size_t next;         /* 1 + the index of the next one of this length, or 0 */
 } waiting_text;
 
 typedef struct row_filler {

@@ -119,7 +119,7 @@ static inline int json_hex_digit(uint8_t c) {
                                   : -1;
 }
 
-/* The UTF-16 code unit of the 4 hexadecimal digits at `at`; -1 if they are not there. */
+/* The UTF-16 code unit of the 4 hexadecimal digits at `at`, or -1 if they are not there. */
 static inline int32_t json_unit(const uint8_t *at, const uint8_t *end) {
     if (end - at < 4) {
         return -1;

@@ -36,7 +36,7 @@ typedef struct block {
     uint64_t newline;               /* CR and LF */
     uint64_t apostrophe;            /* U+0027 */
     uint64_t slash;                 /* U+002F */
-    uint64_t upper, lower;          /* letters; those in neither mask have no case */
+    uint64_t upper, lower;          /* letters. The ones in neither mask have no case */
     uint64_t mark;
     uint64_t high;   /* bytes >= 0x80 */
     uint64_t inner;  /* bytes of a character except its first */
@@ -61,7 +61,7 @@ typedef struct block_ops {
     common_chars (*common_cased)(const uint8_t *p);
     /* Of some places in a block, returns the ones that no merge can cross. */
     uint64_t (*hard)(uint64_t places, const boundary_table *t, const uint8_t *text, size_t n, size_t base);
-    /* Writes the set bits as offsets from the text and returns how many there are; may overwrite ends[0..64). */
+    /* Writes the set bits as offsets from the text and returns how many there are. May overwrite ends[0..64). */
     size_t (*emit)(size_t *ends, size_t base, uint64_t starts);
 } block_ops;
 
@@ -219,7 +219,7 @@ PRETOK_INLINE block block_load(const uint8_t *text, size_t n, size_t base, size_
     return b;
 }
 
-/* The first bytes of the characters whose last bytes are given; they are at most 3 bytes long. */
+/* The first bytes of the characters whose last bytes are given. They have at most 3 bytes. */
 static inline uint64_t first_bytes(uint64_t last, uint64_t inner) {
     uint64_t second = (last & inner) >> 1;
     uint64_t third = (second & inner) >> 1;
@@ -264,7 +264,7 @@ PRETOK_INLINE uint64_t places_hard(uint64_t places, const boundary_table *t, con
     return places & ~soft;
 }
 
-/* Writes the set bits as offsets from the text; returns how many. */
+/* Writes the set bits as offsets from the text, and returns how many there are. */
 PRETOK_INLINE size_t emit_bits(size_t *ends, size_t base, uint64_t starts) {
     size_t count = 0;
     for (; starts != 0; starts &= starts - 1) {

@@ -46,7 +46,7 @@ static inline unsigned class_of(unicode_char c) {
     return (c.class & UNICODE_LETTER) != 0 ? UNICODE_LETTER : c.class & CLASSES;
 }
 
-/* Whether a text can be cut between two characters, for a named pattern; b_lead is the first byte of `b`. */
+/* Whether a text can be cut between two characters, for a named pattern. b_lead is the first byte of `b`. */
 static bool named_divides(unicode_char a, unicode_char b, uint8_t b_lead) {
     if (!b.valid || (class_of(a) & UNICODE_SPACE) != 0) {
         return false;

@@ -118,7 +118,7 @@ bool sequence_finds_cuts(const pretok_sequence *s);
 pretok_scan.c: one word at a time, for the rare blocks that masks cannot split
 */
 
-/* The starts of words in the block text[base..base + length), as bits; place->resume gets the first start after it. */
+/* The starts of words in the block text[base..base + length), as bits. place->resume gets the first start after it. */
 uint64_t pretok_scan_starts(pretok_place *place, const uint8_t *text, size_t n, size_t base, unsigned length,
                             pretok_rules r);
 

@@ -91,7 +91,7 @@ typedef struct shingle_window {
     uint64_t sum, chars;
 } shingle_window;
 
-/* A window at the first n words; 1 <= n <= w->count. */
+/* A window at the first n words, 1 <= n <= w->count. */
 shingle_window shingle_window_new(const shingle_words *w, size_t n);
 
 /* Places the window at the n words from `at`. */
@@ -147,7 +147,7 @@ typedef struct shingle_repeats {
 /* The findings about the n-grams of a text. */
 typedef struct shingle_found {
     uint64_t distinct;       /* the number of different ones, if all n-grams were candidates */
-    uint64_t top_count;      /* how often the most frequent one occurs; 0 without any */
+    uint64_t top_count;      /* how often the most frequent one occurs, or 0 without any */
     uint64_t top_chars;      /* the characters in all of its occurrences, or 0 if none occurs twice */
     uint64_t repeated_chars; /* the characters in n-grams that occurred before, counted once */
 } shingle_found;

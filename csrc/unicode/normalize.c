@@ -33,7 +33,7 @@ A byte that is not UTF-8 is unchanged. It starts something new, and nothing comp
 
 /* One kind of character. A place is 0 if there is no entry. */
 typedef struct normal_record {
-    uint8_t class; /* of a mark: higher ones come later; 0: no mark */
+    uint8_t class; /* of a mark: higher ones come later. 0: no mark */
     uint8_t flags;
     uint16_t canonical;    /* decomposition */
     uint16_t compatible;   /* the same for NFKC, where it differs from `canonical` */

@@ -41,7 +41,7 @@ extern const uint8_t pybpe_unicode_blocks[];
 /* One character of a text. */
 typedef struct unicode_char {
     uint8_t class;  /* the bits above, 0: other */
-    uint8_t length; /* in bytes; 0 only at the end of the text */
+    uint8_t length; /* in bytes. 0 only at the end of the text */
     bool valid;     /* false for a byte that is not UTF-8 */
 } unicode_char;
 

@@ -48,7 +48,7 @@ struct pybpe_vocab {
     int32_t normalizer;
     int32_t whole_words;    /* 0 or 1 */
     int32_t prefix_space;   /* 0 or 1 */
-    bool all_own;           /* merging the bytes of every ordinary token gives that token; false: not known */
+    bool all_own;           /* merging the bytes of an ordinary token gives that token. false: not known */
     uint8_t *special_flags; /* of the specials. NULL if none has any */
     hash_seed seed;         /* of both indexes */
     token_index ordinary_index;

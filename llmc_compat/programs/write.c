@@ -3,7 +3,7 @@ Writes text with a trained model: a prompt in, and the prompt with its continuat
 
     write -e trained.bin -p "In the beginning" -n 200
 
-Compile it as train.c says, with pybpe's tokenizer.h, which also encodes; llm.c's own only decodes.
+Compile it as train.c says, with pybpe's tokenizer.h, which also encodes. llm.c's own only decodes.
 */
 #include "train_gpt2.c"
 #include "generate.h"

@@ -44,7 +44,7 @@ typedef struct {
     size_t B;
     size_t T;
     size_t num_tokens;        /* in all shards */
-    size_t shard_num_samples; /* in the current shard, per process; the length of intra_shard_indices */
+    size_t shard_num_samples; /* in the current shard, per process. The length of intra_shard_indices */
     glob_t glob_result;
     size_t current_shard_idx;
     size_t current_sample_idx;
@@ -60,9 +60,9 @@ typedef struct {
     size_t local_batch_offset_bytes;
     size_t header_bytes;
     int64_t file_size_bytes;
-    mt19937_state left_rng_;  /* shuffle_rng as this loader left it; if it is different now, the caller restored it */
+    mt19937_state left_rng_;  /* shuffle_rng as this loader left it. If it is different now, the caller restored it */
     mt19937_state epoch_rng_; /* shuffle_rng before the permutations within this epoch's shards were drawn */
-    int epoch_known_;         /* whether epoch_rng_ is known; it is not after a restore in the middle of an epoch */
+    int epoch_known_;         /* whether epoch_rng_ is known: not after a restore in the middle of an epoch */
 } DataLoader;
 
 static inline const char *dataloader_shard_name_(const DataLoader *loader, size_t shard_index) {
@@ -284,7 +284,7 @@ then the examples as uint16:
     65535, bytes of the example, its index, label 0-3, 4, n, the n tokens of the context,
     and for each of the 4 completions: n, its n tokens
 
-In a batch, an example takes 4 rows, one per completion. A row contains the context and the completion; `mask` is 1
+In a batch, an example takes 4 rows, one per completion. A row contains the context and the completion. `mask` is 1
 at every position whose target is a token of the completion.
 */
 
@@ -300,7 +300,7 @@ typedef struct {
     size_t B;
     size_t T;
     FILE *eval_file;
-    uint16_t *buffer; /* an example without its first 3 fields; large enough for the longest possible example */
+    uint16_t *buffer; /* an example without its first 3 fields. Large enough for the longest possible example */
     int num_examples;
     int num_batches;
     int start_example_index; /* the first example of this process */

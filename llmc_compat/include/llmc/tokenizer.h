@@ -9,8 +9,8 @@ It has the same struct fields, functions and results. The differences:
 - tokenizer_decode_bytes returns a token with its length, since a token may contain NULs.
 - safe_printf keeps the first bytes of a UTF-8 character until a later piece completes it. llm.c drops these bytes, and
   with them most Chinese characters. If a new text begins first, safe_printf discards what it has kept. It prints no
-  control characters; llm.c prints those that are part of a longer token.
-- tokenizer_encode turns a prompt into ids; tokenizer_encode_ordinary does the same for text that you did not write
+  control characters. llm.c prints the ones that are part of a longer token.
+- tokenizer_encode turns a prompt into ids. tokenizer_encode_ordinary does the same for text that you did not write
   yourself. They give the same ids as encode and encode_ordinary in Python.
 - The header has an include guard, and all its functions are static inline, so several C or C++ files of a program can
   include it.
