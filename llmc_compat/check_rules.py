@@ -65,7 +65,7 @@ EVAL_DAMAGED = ("write it again with `pybpe llmc eval`", "aborts")
 MASK_DAMAGED = ("write it again with `pybpe llmc chat`", "does not read this file, but programs that read it fail")
 MANIFEST_DAMAGED = (
     "write the shards again, with the command that wrote them",
-    "does not read it, but without it nothing shows whether the shards beside it have changed",
+    "does not read it, but without it, nobody can tell whether the shards next to it have changed",
 )
 _OTHER_MODEL = (
     "for this tokenizer, `pybpe llmc checkpoint new -t TOK -o MODEL` makes a model, and `pybpe llmc checkpoint convert"
@@ -133,7 +133,7 @@ RULES: dict[str, list[Rule]] = {
     "unknown tokenizer": [
         Rule(_always, "no manifest says which tokenizer encoded the shards in this folder",
             "trains on any ids below V, and prints samples as wrong text if {tokenizer} is another one",
-            "keep the manifest.json that pybpe writes beside shards", WARNING),
+            "keep the manifest.json that pybpe writes next to shards", WARNING),
     ],
     # dataloader_load_shard_ and dataloader_load_batch in llmc/dataloader.h
     "shard": [

@@ -181,7 +181,7 @@ def make_workspace(
             _check_place(folder, placed)
         options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
         if os.path.exists(os.path.join(folder, manifest_name(folder))):
-            raise ArgumentError(f"{folder}: has token files, among which llm.c could not train: name another folder")
+            raise ArgumentError(f"{folder}: has token files, so it cannot become a workspace: use another folder")
         data = os.path.join(folder, "data")
         before = _modified(data)
         try:
@@ -463,7 +463,7 @@ def next_command(folder: str) -> str | None:
     make += " -f pybpe.mk" if there[0] == "pybpe.mk" else ""
     if "trained.bin" not in there:
         return f"next: {make} train LLMC=path/to/llm.c"
-    return f'next: {make} write PROMPT="Once upon a time" (or go on training: {make} train)'
+    return f'next: {make} write PROMPT="Once upon a time" (or continue training: {make} train)'
 
 
 def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:

@@ -135,11 +135,11 @@ def _downloaded(folder: str, name: str, known: _Encoding) -> bytes:
             raise OSError("what came is damaged or another file: its SHA-256 is wrong")
     except (OSError, HTTPException) as error:
         reason = " ".join(str(getattr(error, "reason", error)).split())
-        instead = by_caller("pass a tokenizer.json of it to Tokenizer.from_file", "name a tokenizer.json of it")
+        instead = by_caller("pass its tokenizer.json to Tokenizer.from_file", "use its tokenizer.json")
         raise file_error(
             errno.EIO,
             f"{name} is not in tiktoken's cache, and {url} cannot be downloaded ({reason:.100}): save that file as"
-            f" {key} in a folder that TIKTOKEN_CACHE_DIR names, or {instead}",
+            f" {key} in a folder, and set TIKTOKEN_CACHE_DIR to this folder, or {instead}",
         ) from None
     if folder:
         try:

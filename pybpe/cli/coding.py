@@ -417,7 +417,7 @@ def _count_words(args: argparse.Namespace) -> None:
     if not args.files:
         raise ArgumentError("name files to count, or *.counts files to add")
     if args.dask is not None and counts:
-        raise ArgumentError("--dask counts texts: add *.counts files without it")
+        raise ArgumentError("--dask counts text: leave it out to add *.counts files")
     with named_output(args, ".counts", keep=True) as name, tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
         if texts:
             part = os.path.join(folder, "texts.counts") if counts else name

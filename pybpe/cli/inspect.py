@@ -147,7 +147,7 @@ def _where(args: argparse.Namespace, shard: str, token: str) -> None:
 
 def _refuse_files(args: argparse.Namespace) -> None:
     if args.files:
-        raise ArgumentError(f"{args.path}: this is no tokenizer: leave out the files, which a tokenizer could encode")
+        raise ArgumentError(f"{args.path}: this is not a tokenizer, so it cannot encode files: leave them out")
 
 
 def _is_checkpoint(path: str) -> bool:
@@ -393,7 +393,7 @@ def _difference_lines(facts: dict[str, Any], count: int) -> list[str]:
 def _text_lines(text: dict[str, Any], count: int) -> list[str]:
     lines = [f"the text: {number_of(text['tokens_a'], 'token')} in A, {text['tokens_b']} in B"]
     if text["different"] is None:
-        return [*lines, "their normalizers or special tokens turn the text into different texts"]
+        return [*lines, "their normalizers or special tokens change the text in different ways"]
     places = [f"    byte {at}: {a} in A, {b} in B" for at, a, b in text["different"][:count]]
     return [*lines, f"places that are split differently: {len(text['different'])}", *places]
 

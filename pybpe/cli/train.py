@@ -310,7 +310,7 @@ def _run_prune(args: argparse.Namespace) -> None:
 
     format_of(args.output)  # refuses an unknown ending now
     if bool(args.files) == (args.vocab_size is not None):
-        raise ArgumentError("use files whose tokens to keep, or --vocab-size N")
+        raise ArgumentError("name files with the tokens to keep, or use --vocab-size N")
     old, note = load(args.tokenizer), ""
     if args.vocab_size is not None:
         new = old.prune(vocab_size=args.vocab_size)

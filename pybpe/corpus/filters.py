@@ -161,7 +161,7 @@ class Filters:
         for key, value in found.items():
             if key not in known:
                 meant = get_close_matches(key, known, cutoff=0)
-                raise ArgumentError(f"{name}: {key} is no limit; did you mean {meant[0]}?")
+                raise ArgumentError(f"{name}: {key} is not a limit; did you mean {meant[0]}?")
             if isinstance(value, Mapping):  # all names in TOML are strings
                 found[key] = {int(n) if n.isdecimal() else n: share for n, share in value.items()}
         try:

@@ -193,7 +193,7 @@ class FolderTarget(Target):
         names = sorted(name for name in os.listdir(self.folder) if not name.startswith("."))
         others = set(names) - self.read_receipt().get("files", {}).keys()
         if others:
-            raise ArgumentError(f"{self.path}: has something else, such as {min(others)}: name another folder")
+            raise ArgumentError(f"{self.path}: contains other files, such as {min(others)}: use another folder")
         return names
 
     def clear(self) -> None:

@@ -14,8 +14,8 @@ from ..support.permutation import Permutation
 
 _PLACES = 1 << 12  # positions permuted at once
 CANNOT_GO_ON = (
-    "this iteration cannot go on, since another one has begun, or load_state_dict or set_epoch was called: leave the"
-    " loop first"
+    "this iteration cannot continue, because another one has begun, or load_state_dict or set_epoch was called: leave"
+    " the loop first"
 )
 
 

@@ -395,7 +395,7 @@ def _without_returns(name: str, stream: BinaryIO) -> Iterator[bytes]:
             at = start + other.start()
             raise FormatError(
                 rf"{name}: lines end with \r\n up to byte {at}, but not there: pass {param(keep_crlf=True)} to read it"
-                " unchanged, or save it as a file, in which pybpe looks at all lines first",
+                " unchanged, or save it as a file, because pybpe can look at all lines of a file first",
                 at,
             )
         if text := block.replace(b"\r", b""):

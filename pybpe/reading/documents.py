@@ -157,7 +157,7 @@ def check_mark(
     rules = matching.get(mark)
     if rules is not None and (rules.strips or rules.single_word):
         raise ArgumentError(
-            f"the end of text {shown(mark)} has {rules.names[0]} on, so the text next to it decides what it matches:"
+            f"the end of text {shown(mark)} has the flag {rules.names[0]}, so the text next to it affects its matches:"
             f" pass another value of {param('documents')}, or use JSON lines"
         )
     for other in specials:

@@ -401,7 +401,7 @@ def of_records(folder: str, looked: list[_Looked], read: ReadOptions) -> list[_L
     if text is not None:
         ending = os.path.splitext(without_ending(first))[1] + first[len(without_ending(first)) :]
         raise ArgumentError(
-            f"{folder}: has files of records, such as {first}, and texts, such as {text}: pass a glob for each kind"
+            f"{folder}: has files of records, such as {first}, and plain text, such as {text}: pass one glob per kind"
             f" that you want, such as {os.path.join(folder, '**', '*' + ending)!r}"
         )
     told = f"left out: {folder} has files of records, such as {first}, and only those are read"

@@ -395,7 +395,7 @@ def output_at(path: str, force: bool = False, keep: bool = False, alone: Collect
         yield path
         left = [name for name, stamp in before.items() if _stamp(os.path.join(target, name)) == stamp]
         if left:
-            warn(f"{path}: {', '.join(left)} stay: remove them if they belong to what was replaced")
+            warn(f"{path}: {', '.join(left)} were not removed: remove them if they belong to the old output")
         return
     # A folder may be on another disk than its parent.
     is_folder = os.path.isdir(target)

@@ -325,7 +325,7 @@ def document_at(path: str, token: int) -> tuple[Manifest, dict[str, Any], list[i
     manifest = Manifest.load(folder)
     shard = next((some for shards in manifest.shards.values() for some in shards if some.file == file), None)
     if shard is None:
-        raise ArgumentError(f"{path}: is no token file of the manifest in {folder}")
+        raise ArgumentError(f"{path}: is not a token file of the manifest in {folder}")
     if not 0 <= token < shard.tokens:
         raise ArgumentError(f"{path}: has no token {token}: its tokens are 0 to {shard.tokens - 1}")
     record = next((some for some in manifest.files if some.file == provenance_name(file)), None)

@@ -64,13 +64,13 @@ def with_mark_of(tok: Tokenizer, *folders: TokenFolder) -> Tokenizer:
         mark, other = (some.manifest.tokenizer.get("eot") for some in (each, first))
         if mark != other:
             raise ArgumentError(
-                f"{each.path}: its documents have the mark with id {mark}, and those of {first.path} {other}: make both"
+                f"{each.path}: its end-of-text token has id {mark}, but in {first.path} it has id {other}: make both"
                 f" with the same {param('eot')}"
             )
     made = marked(tok, first.manifest)
     if made.eot_token != mark:
         raise FormatError(
-            f"{first.path}: the manifest says that id {shown(mark)} is the mark, but it is no special token"
+            f"{first.path}: the manifest says that id {shown(mark)} ends documents, but it is not a special token"
         )
     return made
 

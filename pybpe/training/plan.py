@@ -107,8 +107,8 @@ class TrainOptions:
         """Sets the options that are not given as a tokenizer has them. Returns its special tokens, and the new ones."""
         if self.base is not None:
             raise ArgumentError(
-                f"{param('like')} cannot be used with {param('base')}, whose settings the result has: leave one of"
-                " them out"
+                f"{param('like')} cannot be used with {param('base')}, because the result has its settings: leave one"
+                " of them out"
             )
         if self.pattern is None and is_chunk_pattern(like.pattern):
             raise ArgumentError(

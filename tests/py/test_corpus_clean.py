@@ -429,7 +429,7 @@ def test_a_folder_of_several_files(web: Path, monkeypatch: pytest.MonkeyPatch) -
     clean(web, web.with_name("a"), **GIVEN, force=True)
     assert sorted(content(web.with_name("a"))) == [".corpus.made", "part-000000.jsonl.zst"]
     web.with_name("a").joinpath("notes.txt").write_text("mine")
-    with pytest.raises(ArgumentError, match="has something else, such as notes.txt: name another folder"):
+    with pytest.raises(ArgumentError, match="contains other files, such as notes.txt: use another folder"):
         clean(web, web.with_name("a"), **GIVEN, force=True)
     for out, given, message in (
         ("x.txt", {}, "name it .jsonl.zst, .jsonl.gz, .jsonl, .parquet, or name a folder"),

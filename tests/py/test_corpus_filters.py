@@ -208,8 +208,8 @@ def test_limits_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         main(["corpus", "--print-filters", "fineweb"])
     assert ended.value.code == 0 and capsys.readouterr().out == Filters.fineweb().to_toml()
     for text, message in (
-        ("min_char = 3", "mine.toml: min_char is no limit; did you mean min_chars?"),
-        ("[gopher]\nmin_chars = 3", "mine.toml: gopher is no limit"),
+        ("min_char = 3", "mine.toml: min_char is not a limit; did you mean min_chars?"),
+        ("[gopher]\nmin_chars = 3", "mine.toml: gopher is not a limit"),
         ("min_chars = 'x'", "mine.toml: min_chars must be a number"),
         ("max_top_ngrams = {x = 3}", "mine.toml: n of max_top_ngrams must be"),
     ):

@@ -256,7 +256,7 @@ def test_an_iteration_whose_place_is_lost_cannot_go_on(tok: pybpe.Tokenizer, tmp
         next(batches)
         move()
         moved = rows.state_dict()
-        with pytest.raises(ArgumentError, match="this iteration cannot go on, since another one has begun, or"):
+        with pytest.raises(ArgumentError, match="this iteration cannot continue, because another one has begun, or"):
             next(batches)
         assert rows.state_dict() == moved and next(iter(rows)) is not None
 

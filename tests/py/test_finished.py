@@ -496,7 +496,10 @@ def test_a_mount_point_is_an_output_folder(small_disk: Path, inputs: Path) -> No
 def test_what_a_forced_command_leaves_of_another_tokenizer_is_said(inputs: Path) -> None:
     assert command("export other.json -o out --format files")[0] == 0
     code, said = command("export tok.json -o out --force")
-    assert code == 0 and "out: vocab.json, merges.txt stay: remove them if they belong to what was replaced" in said
+    assert (
+        code == 0
+        and "out: vocab.json, merges.txt were not removed: remove them if they belong to the old output" in said
+    )
 
 
 def test_packed_rows_have_the_tokenizer_of_their_data(texts: Path) -> None:

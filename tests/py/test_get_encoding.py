@@ -197,9 +197,10 @@ def test_without_a_network_one_line_says_what_to_do(cache: Path, offline: None) 
         url = f"{encodings._SERVER}/encodings/{file}.tiktoken"
         assert message.startswith(f"{name} is not in tiktoken's cache, and {url} cannot be downloaded ([Errno ")
         assert (
-            f"save that file as {hashlib.sha1(url.encode()).hexdigest()} in a folder that TIKTOKEN_CACHE_DIR" in message
+            f"save that file as {hashlib.sha1(url.encode()).hexdigest()} in a folder, and set TIKTOKEN_CACHE_DIR"
+            in message
         )
-        assert "tokenizer.json of it to Tokenizer.from_file" in message and "\n" not in message
+        assert "pass its tokenizer.json to Tokenizer.from_file" in message and "\n" not in message
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -301,7 +302,7 @@ def test_without_a_network_the_command_line_names_no_function(
 ) -> None:
     assert cli.main(["encode", "-t", "gpt2", "--text", "a"]) == 2
     told = capsys.readouterr().err
-    assert told.endswith("TIKTOKEN_CACHE_DIR names, or name a tokenizer.json of it\n") and told.count("\n") == 1
+    assert told.endswith("set TIKTOKEN_CACHE_DIR to this folder, or use its tokenizer.json\n") and told.count("\n") == 1
 
 
 def test_names_on_the_command_line(

@@ -215,7 +215,9 @@ def test_a_folder_of_records_is_read_without_what_describes_it(name: str, tmp_pa
     with pytest.warns(PybpeWarning, match=re.escape(told)):
         assert list(corpus_files(tmp_path).paths) == [str(path)]
     (tmp_path / "more.txt").write_text("three")
-    with pytest.raises(ArgumentError, match=re.escape(f"such as {path}, and texts, such as {tmp_path}/more.txt: pass")):
+    with pytest.raises(
+        ArgumentError, match=re.escape(f"such as {path}, and plain text, such as {tmp_path}/more.txt: pass")
+    ):
         pybpe.count_words(tmp_path)
     (tmp_path / "more.txt").rename(tmp_path / "more.py")
     with pytest.warns(PybpeWarning, match="LICENSE and 6 more: left out"):

@@ -285,7 +285,7 @@ def test_a_file_that_cannot_be_written_is_named(tok: pybpe.Tokenizer, tmp_path: 
 
 def test_rows_are_alone_in_their_folder(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(pybpe.errors.ArgumentError, match="has something else, such as file"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="contains other files, such as file"):
         pybpe.pack(tok, data, tmp_path, sequence_length=T)
     with pytest.raises(pybpe.errors.ArgumentError, match="format='parquet' is for rows, which `pybpe pack` makes"):
         pybpe.binarize(tok, data.parent / "corpus.txt", tmp_path / "out", format="parquet")

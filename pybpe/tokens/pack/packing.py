@@ -148,7 +148,7 @@ def _check_alone(folder: str) -> None:
     of a folder of rows."""
     left = set(os.listdir(folder)) - {*files_of_manifest(folder), *TOKENIZER_NAMES, FOLDER}
     if left:
-        raise ArgumentError(f"{folder}: has something else, such as {min(left)}: name another folder")
+        raise ArgumentError(f"{folder}: contains other files, such as {min(left)}: use another folder")
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -375,7 +375,7 @@ def test_an_iteration_whose_place_is_lost_cannot_go_on(num_workers: int) -> None
         move()
         moved = loader.state_dict()
         with pytest.raises(
-            pybpe.errors.ArgumentError, match="this iteration cannot go on, since another one has begun"
+            pybpe.errors.ArgumentError, match="this iteration cannot continue, because another one has begun"
         ):
             next(batches)
         assert loader.state_dict() == moved
