@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(__file__).parent
 C_HEADERS = [ROOT / "csrc" / name for name in ("pybpe.h", "pybpe_train.h", "pybpe_corpus.h")]
 MERMAID = "assets/mermaid.js"
+CODE = re.compile(r"<code.*?</code>", re.DOTALL)
+OPTION = re.compile(r"(?<![-\w])--[a-z][-\w]*")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -57,6 +59,11 @@ def notebook_page(book: Path) -> str:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Points links to files outside docs/ at the pages that show them."""
     return markdown if page.file.src_uri in reference.GENERATED else links.rewritten(markdown, page.file.src_uri, ROOT)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Marks options in code, because a browser would break a line after one of their hyphens."""
+    return CODE.sub(lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code[0]), html)
 
 
 def on_post_page(output: str, page: Page, **_: Any) -> str:
