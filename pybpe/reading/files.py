@@ -240,26 +240,39 @@ def input_files(inputs: Inputs) -> list[str]:
     """Returns the files that paths, globs and folders name, here or at a URL. The files of a glob or folder are sorted.
     A folder gives all files in it and its subfolders, except files whose names begin with a dot, files that pybpe wrote
     there, backups, and pipes, sockets and devices, which could block forever. STDIN is returned unchanged."""
-    return [name for path in path_list(inputs) for name in _files_of(path)[0].kept]
+    return [name for _, found, _ in _given(path_list(inputs)) for name in found.kept]
 
 
-def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[Found, bool]:
-    """Returns the files that a path, folder or glob names, and whether `path` is the name of a file."""
+def _given(paths: Iterable[str], outputs: Collection[str] = ()) -> Iterator[tuple[str, Found, bool]]:
+    """Yields the files that paths, folders and globs name, after the path, and whether it is the name of a file.
+    Neighboring names of files come together, after "", so that they are looked at together."""
+    found = ((path, _files_of(path, outputs)) for path in paths)
+    for (is_named, _), some in groupby(found, lambda each: (each[1] is None, is_url(each[0]) or each[0] == STDIN)):
+        if is_named:
+            yield "", Found([path for path, _ in some], [], [], []), True
+        else:
+            yield from ((path, files, False) for path, files in some if files is not None)
+
+
+def _files_of(path: str, outputs: Collection[str]) -> Found | None:
+    """Returns the files that a folder or glob names, or None for the name of a file."""
+    if path == STDIN:
+        return None
     if is_url(path):
         from .remote import remote_files
 
         found, is_named = remote_files(path)
         if is_named:
-            return found, True
-    elif path != STDIN and os.path.isdir(path):
+            return None
+    elif os.path.isdir(path):
         found = corpus_of_folder(path, outputs)
-    elif path != STDIN and is_glob(path):
+    elif is_glob(path):
         found = _files_of_glob(path, outputs)
     else:
-        return Found([path], [], [], []), True
+        return None
     if not found.kept:
         raise ArgumentError(f"{without_secrets(path)}: no files found{_EXCEPT_OWN if found.own else ''}")
-    return found, False
+    return found
 
 
 def _files_of_glob(pattern: str, outputs: Collection[str]) -> Found:
@@ -272,17 +285,6 @@ def _files_of_glob(pattern: str, outputs: Collection[str]) -> Found:
         elif "**" not in pattern:
             found.add(corpus_of_folder(name, outputs))
     return found
-
-
-def _given(paths: Iterable[str], outputs: Collection[str]) -> Iterator[tuple[str, Found, bool]]:
-    """Yields paths, with what `_files_of` returns for them. Neighboring names of files come together, after "", so that
-    they are looked at together."""
-    found = ((path, *_files_of(path, outputs)) for path in paths)
-    for (is_named, _), some in groupby(found, lambda each: (each[2], is_url(each[0]) or each[0] == STDIN)):
-        if is_named:
-            yield "", Found([path for path, *_ in some], [], [], []), True
-        else:
-            yield from some
 
 
 _Looked = tuple[InputFile | SmallFiles, NoText | None]
