@@ -274,8 +274,8 @@ def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None =
             )
         if file is not None:
             outputs[file] = name, path
-    if not outputs:
-        return
+    if not any(isinstance(file, tuple) for file in outputs):
+        return  # none of them exists, so no input is one
     for name, path in (*_each(reads or {}, with_content), *_each(texts or {}, _files_of_glob)):
         if (found := outputs.get(input_id(path))) is not None:
             output, written = found
