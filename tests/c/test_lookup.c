@@ -7,7 +7,7 @@ New words that are tokens (csrc/encode/encode_lookup.c) against merging by defin
 #include "naive_encode.h"
 #include "random_state.h"
 
-enum { TOKEN_MOST = 9 };
+enum { TOKEN_MOST = WORD_INLINE_MAX };
 
 typedef struct subject {
     pybpe_vocab *v;
@@ -62,6 +62,7 @@ static size_t check_tokens(const small_vocab *v, const subject *s) {
         const bool want = merge_naive(v, bytes, n, ids) == 1 && ids[0] == id;
         const word_key key = word_key_careful(bytes, n);
         CHECK_EQ(token_lookup(s->e, key, word_key_hash(key, s->v->seed)), want ? id : PYBPE_NO_ID);
+        CHECK_EQ(vocab_find_word(s->v, (word_key){~key.lo, key.hi}, word_key_hash(key, s->v->seed)), PYBPE_NO_ID);
         CHECK_EQ(s->e->reached[id], want ? REACHED : REACHED_NEVER);
         CHECK_EQ(token_is_reached(s->e, id), want);
         reached += i >= v->count && want && n > 1;
