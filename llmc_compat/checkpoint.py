@@ -333,7 +333,18 @@ class Checkpoint:
         self.path, self._warns = os.fsdecode(path), warns
         self._stream = open_unchanged(path)
         try:
-            self.config, self.dtype = _checked_header(self._stream, self.path)
+            sizes, self.dtype, size = read_header(self._stream, self.path)
+            try:
+                self.config = GPT2Config(**vars(sizes))
+            except ArgumentError as error:
+                raise FormatError(f"{self.path}: header: {error}", 8) from None
+            expected = file_bytes(self.config, self.dtype)
+            if size != expected:
+                raise FormatError(
+                    f"{self.path}: {size} bytes, but its header implies {expected}; llm.c aborts if bytes are missing"
+                    " and trains on shifted weights if the header is wrong",
+                    min(size, expected),
+                )
         except BaseException:
             self._stream.close()
             raise
@@ -437,22 +448,6 @@ def read_header(stream: BinaryIO, name: str) -> tuple[Sizes, str, int]:
 def file_bytes(sizes: Sizes, dtype: str) -> int:
     """Returns the size of a checkpoint's file that its header implies."""
     return HEADER_BYTES + sizes.num_parameters * ITEM_BYTES[dtype]
-
-
-def _checked_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
-    sizes, dtype, size = read_header(stream, name)
-    try:
-        config = GPT2Config(**vars(sizes))
-    except ArgumentError as error:
-        raise FormatError(f"{name}: header: {error}", 8) from None
-    expected = file_bytes(config, dtype)
-    if size != expected:
-        raise FormatError(
-            f"{name}: {size} bytes, but its header implies {expected}; llm.c aborts if bytes are missing and"
-            " trains on shifted weights if the header is wrong",
-            min(size, expected),
-        )
-    return config, dtype
 
 
 # ----------------------------------------------------------------------------------------------------

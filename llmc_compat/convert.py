@@ -15,7 +15,7 @@ from pybpe.errors import ArgumentError, FormatError
 from pybpe.formats import any_format, gguf, pretrained
 from pybpe.model.remap import NEW, old_ids
 from pybpe.reading.streams import open_unchanged, read_file, read_items
-from pybpe.support.output_files import check_paths
+from pybpe.support.call_paths import check_paths
 from pybpe.tokens.manifest import FILE_NAMES
 
 from .checkpoint import (

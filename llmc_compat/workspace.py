@@ -53,7 +53,8 @@ from pybpe.support.output_files import (
 from pybpe.support.parallel import RunOptions
 from pybpe.tokens.binarization import DatasetOptions
 from pybpe.tokens.formats import OutputOptions
-from pybpe.tokens.manifest import TOKENIZER_NAMES, is_unfinished, manifest_name, token_file
+from pybpe.tokens.manifest import TOKENIZER_NAMES, manifest_name
+from pybpe.tokens.output_folder import is_unfinished, token_file
 from pybpe.tokens.preparation import prepare_dataset
 from pybpe.training.plan import TrainOptions, TrainPlan
 

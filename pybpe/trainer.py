@@ -12,7 +12,7 @@ from . import _binding
 from ._lazy import futures
 from .arguments import Text, chosen, instance
 from .pattern import Digits, PatternLike
-from .reading.inputs import Inputs, ReadOptions, listed
+from .reading.inputs import Inputs, ReadOptions
 from .reading.pieces import Sample
 from .support.parallel import RunOptions
 from .tokenizer import Tokenizer, of_model
@@ -154,8 +154,7 @@ def train(
             instance(name, tokenizer, Tokenizer, "a Tokenizer, such as Tokenizer.from_file returns")
         models[name] = None if tokenizer is None else tokenizer.model
     options = chosen(TrainOptions, given, **models)
-    read = chosen(ReadOptions, given, skipped=listed(skipped))
-    source = TrainInput(inputs, counts, read, chosen(Sample, given))
+    source = TrainInput(inputs, counts, chosen(ReadOptions, given), chosen(Sample, given))
     return of_model(train_model(source, options, chosen(RunOptions, given), checkpoint))
 
 

@@ -37,24 +37,30 @@ DOCUMENTS: dict[str, int] = {
 class Divider:
     """Divides pieces into documents, and these among splits. Only one thread may use it at a time. `separator` is
     written after every document, `marks` match the separators of documents of the kind "special", `key` is the key of
-    the text in a record, and `last` has the last hash of every split: see pybpe_division in pybpe_corpus.h. `ids` is
-    the key of the ids of records, "" if they have none, or None if nobody asks for origins."""
+    the text in a record, and `last` has the last hash of every split: see pybpe_division in pybpe_corpus.h.
+    `id_key` is the key of the ids of records, if these belong to the origins."""
 
     def __init__(
-        self, separator: bytes, marks: Specials | None, key: str, last: Sequence[int], ids: str | None = None
+        self,
+        separator: bytes,
+        marks: Specials | None,
+        key: str,
+        last: Sequence[int],
+        has_origins: bool = False,
+        id_key: str | None = None,
     ) -> None:
         self._keep = marks
         self.splits, self._separator = len(last), separator
         self._err = ffi.new("pybpe_error *")
-        name, hashes, id_key = key.encode(), array("Q", last), (ids or "").encode()
+        name, hashes, id_name = key.encode(), array("Q", last), (id_key or "").encode()
         how = ffi.new("pybpe_division *")
         how.marks = marks.c if marks is not None else ffi.NULL
         how.key, how.key_n = ffi.from_buffer("uint8_t[]", name), len(name)
         how.separator, how.separator_n = ffi.from_buffer("uint8_t[]", separator), len(separator)
         how.last, how.splits = ffi.from_buffer("uint64_t[]", hashes), len(last)
-        how.has_origins = ids is not None
-        if id_key:
-            how.id, how.id_n = ffi.from_buffer("uint8_t[]", id_key), len(id_key)
+        how.has_origins = has_origins
+        if id_key is not None:
+            how.id, how.id_n = ffi.from_buffer("uint8_t[]", id_name), len(id_name)
         self.c = make_handle("pybpe_divider", lib.pybpe_divider_new, lib.pybpe_divider_free, how, ffi.NULL)
 
     def clear(self) -> None:

@@ -164,22 +164,20 @@ def _run(words: list[str]) -> int:
             for line in replaced:
                 note(line)
         sys.stdout.flush()
+    except Error as error:
+        return _fail(error)
     except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         _discard_output()
         return 0
     except OSError as error:
-        if isinstance(error, Error):
-            return _fail(error)
         if error.filename is None and isinstance(error, FileNotFoundError):  # from tempfile
             return _fail(file_error(error.errno or 0, error.strerror or str(error)))
         if error.filename is None:
             _discard_output()
         name = "standard output" if error.filename is None else error.filename
         return _fail(file_error(error.errno or 0, f"{name}: {error.strerror}"))
-    except MemoryError as error:
-        return _fail(error if isinstance(error, Error) else OutOfMemoryError("there is not enough memory"))
-    except Error as error:
-        return _fail(error)
+    except MemoryError:
+        return _fail(OutOfMemoryError("there is not enough memory"))
     return code or 0
 
 

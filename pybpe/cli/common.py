@@ -31,7 +31,8 @@ from ..reading.input_file import tell_of_crlf, tell_of_encodings
 from ..reading.inputs import first_of
 from ..reading.streams import ENDINGS, Peekable
 from ..support import progress as watching
-from ..support.output_files import check_paths, make_folder, output_at, with_content
+from ..support.call_paths import check_paths, with_content
+from ..support.output_files import make_folder, output_at
 
 Result = TypeVar("Result")
 

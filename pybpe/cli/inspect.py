@@ -117,7 +117,7 @@ def _run_inspect(args: argparse.Namespace) -> None:
 
 def _where(args: argparse.Namespace, shard: str, token: str) -> None:
     """Shows where the document with a token came from."""
-    from ..tokens.manifest import TOKENIZER_NAMES, check_tokenizer, marked
+    from ..tokens.manifest import TOKENIZER_NAMES, check_tokenizer, with_mark
     from ..tokens.provenance import document_at, record_at
 
     _refuse_files(args)
@@ -130,7 +130,7 @@ def _where(args: argparse.Namespace, shard: str, token: str) -> None:
         raise ArgumentError(f"{shard}: its folder has no tokenizer: name it, `pybpe inspect TOK --where SHARD TOKEN`")
     tok = load(name)
     check_tokenizer(shard, manifest.tokenizer.get("fingerprint"), tok)
-    mark = marked(tok, manifest).eot_token
+    mark = with_mark(tok, manifest).eot_token
     document = tok.decode_bytes([i for i in ids if i != mark])
     facts: dict[str, Any] = {**row, "text": document.decode("utf-8", "replace")}
     settings, encoding = manifest.settings, args.encoding or manifest.encodings.get(row["file"])

@@ -16,7 +16,7 @@ from ..errors import ArgumentError, note
 from ..reading.inputs import ReadOptions
 from ..reading.planning import DEFAULT_SPLITS, SplitOptions
 from ..tokens.formats import OutputOptions, RowOptions
-from ..tokens.manifest import Manifest, marked, named_folder
+from ..tokens.manifest import Manifest, named_folder, with_mark
 from .command import Command
 from .common import call, load, report, tell_of_commas
 
@@ -109,7 +109,7 @@ def _run_binarize(args: argparse.Namespace) -> None:
 
 def _marks(tok: pybpe.Tokenizer, manifest: Manifest) -> str:
     """Returns which token is between documents, and that the special tokens of a template are not."""
-    tok = marked(tok, manifest)
+    tok = with_mark(tok, manifest)
     mode, template = manifest.settings["eot"], tok.model.template
     place = {"prepend": "begins", "append": "ends"}.get(str(mode))
     told = f"{tok.model.eot} (id {tok.eot_token}) {place} every document" if place else "no token between documents"

@@ -24,9 +24,9 @@ from ..errors import ArgumentError, note, warn
 from ..reading.documents import RecordNotes, SkippedRecords, check_list, list_name, remove_list, tell_nulls
 from ..reading.files import Staged, stage
 from ..reading.input_file import check_has_text
-from ..reading.inputs import Inputs, ReadOptions, listed
+from ..reading.inputs import Inputs, ReadOptions
 from ..reading.objects import given_inputs
-from ..support.output_files import check_paths
+from ..support.call_paths import check_paths
 from ..support.parallel import RunOptions, memory_left
 from ..support.progress import Progress
 from ..support.task_results import Order, Result, hashed, headers_of, task_folder, task_path
@@ -143,7 +143,7 @@ def clean(
     steps = chosen(
         Steps,
         arguments,
-        read=chosen(ReadOptions, arguments, skipped=listed(skipped)),
+        read=chosen(ReadOptions, arguments),
         filters=Filters() if filters is None else filters,
         languages=strings("languages", languages),
         scorers=tuple(map(Scorer.of, scorers)),
@@ -171,7 +171,7 @@ def clean(
             note(f"{target.path}: is in {inside}, {told}")
         tasks, described = plan_tasks(steps.kinds, staged)
         call, asked = _call_of(steps, target, described), _asked(steps, target, staged)
-        if not force and (made := target.made(call, asked, bool(steps.scorers), list_path)) is not None:
+        if not force and (made := target.made_before(call, asked, bool(steps.scorers), list_path)) is not None:
             target.clear()
             return Report(Tally.from_json(made["tally"]), steps.filters, near_dedup, made["skipped"])
         results_folder = task_folder(os.path.abspath(target.hidden), fingerprint_of(steps))

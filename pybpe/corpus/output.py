@@ -84,7 +84,7 @@ class Target:
             self.there()  # refuses now, not after an hour of work
             yield
 
-    def made(self, call: str, asked: dict[str, Any], repeats: bool, list_path: str) -> dict[str, Any] | None:
+    def made_before(self, call: str, asked: dict[str, Any], repeats: bool, list_path: str) -> dict[str, Any] | None:
         """Returns the receipt of the output if an equal call has made it, or None if this call has to do the work.
         Raises ArgumentError if the output is of another call. `repeats` says that an equal call does the work again."""
         there = self.there()

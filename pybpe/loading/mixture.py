@@ -25,11 +25,12 @@ from typing import Any
 from .._lazy import Array, numpy
 from ..arguments import instance, param, shown, whole_number
 from ..errors import ArgumentError
-from ..support.output_files import check_once
+from ..support.call_paths import check_once
 from ..support.permutation import Permutation
 from ..tokenizer import Tokenizer
 from ..tokens.formats import FLAT, LLMC
-from ..tokens.manifest import Manifest, check_finished, split_paths
+from ..tokens.manifest import Manifest, split_paths
+from ..tokens.output_folder import check_finished
 from ..tokens.token_files import Paths
 from .row_files import PackedRows, packed_rows
 from .sampling import ResumableSampler

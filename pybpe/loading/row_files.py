@@ -24,7 +24,8 @@ from ..reading.streams import open_unchanged
 from ..support.output_files import temporary_folder
 from ..tokenizer import Tokenizer
 from ..tokens.formats import LLMC
-from ..tokens.manifest import Manifest, check_finished, check_tokenizer, split_paths
+from ..tokens.manifest import Manifest, check_tokenizer, split_paths
+from ..tokens.output_folder import check_finished
 from ..tokens.pack.rows import COLUMNS
 from ..tokens.token_files import TokenFile, describes_tokens
 
@@ -69,7 +70,6 @@ class PackedRows:
         self.paths, records = split_paths(folder, manifest, split), manifest.shards[split]
         self._ends = list(accumulate(record.tokens // self.sequence_length for record in records))
         self._mark = int(manifest.tokenizer["eot"])  # type: ignore[call-overload]
-        self._n_vocab = int(manifest.tokenizer["n_vocab"])  # type: ignore[call-overload]
         self._hashes = [record.sha256 for record in manifest.records]
         self.made_by = (folder, str(manifest.tokenizer.get("fingerprint")))
         form, names = str(manifest.settings.get("format")), [COLUMNS[0], *columns]

@@ -24,7 +24,7 @@ from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..reading.files import input_files, open_text
 from ..reading.input_file import InputFile, refusal
 from ..reading.inputs import path_list
-from ..support.output_files import is_glob
+from ..support.call_paths import is_glob
 from ..tokenizer import Tokenizer
 from ..tokens.token_files import Paths, describes_tokens
 from .mixture import Mixture, MixtureSampler, folder_paths, open_sources

@@ -75,7 +75,8 @@ class Kinds:
         mark: the tokenizer's end of text, or None if it has none.
         columns: the columns of rows that are read besides the text, None for all.
         where: which records are selected (see corpus/steps.py), None for all.
-        ids: the key of the ids of records, if their origins are wanted, "" for origins without ids, None for neither.
+        has_origins: whether the origins of documents are wanted (see pieces.py).
+        id_key: the key of the ids of records, if these belong to the origins.
     """
 
     def __init__(
@@ -84,11 +85,13 @@ class Kinds:
         mark: str | None = None,
         columns: Collection[str] | None = (CLUSTER,),
         where: Any = None,
-        ids: str | None = None,
+        has_origins: bool = False,
+        id_key: str | None = None,
     ) -> None:
-        self.read, self.mark, self.columns, self.where, self.ids = read, mark, columns, where, ids
-        if ids and columns is not None:
-            self.columns = (*columns, ids, ids.partition(".")[0])
+        self.read, self.mark, self.columns, self.where = read, mark, columns, where
+        self.has_origins, self.id_key = has_origins, id_key
+        if id_key is not None and columns is not None:
+            self.columns = (*columns, id_key, id_key.partition(".")[0])
         if read.documents == "special" and mark is None:
             raise ArgumentError(
                 f"{param(documents='special')}: the tokenizer has no end of text to separate documents: {name_it()}"

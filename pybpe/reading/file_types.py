@@ -166,7 +166,8 @@ def no_text(head: bytes, path: str) -> NoText | None:
 def binary_kind(head: bytes) -> NoText | None:
     """Returns the kind of a file if nothing else is known of it, and it certainly is not text: it has zeros and is
     not UTF-8, or more than a tenth of its first bytes are control characters."""
-    if 10 * len(_CONTROL.findall(head)) <= len(head) and (b"\0" not in head or _decodes(head)):
+    is_utf8 = _binding.utf8_valid(head) >= len(head) - 3  # a character may extend past the head
+    if 10 * len(_CONTROL.findall(head)) <= len(head) and (b"\0" not in head or is_utf8):
         return None
     remedy = f"; or, if it is text, pass {param('encoding')}" if can_pass("encoding") else ""
     return NoText(f"binary data, which begins with {head[:8]!r}", f"leave it out{remedy}")
@@ -258,13 +259,6 @@ def holds_records(head: bytes, path: str) -> bool:
 
 
 def is_binary(head: bytes) -> bool:
-    """Returns whether the first bytes are not UTF-8 text: they contain control characters, or do not decode."""
-    return _CONTROL.search(head) is not None or not _decodes(head)
-
-
-def _decodes(head: bytes) -> bool:
-    try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.start >= len(head) - 3  # a character extends past the head
-    return True
+    """Returns whether the first bytes are not UTF-8 text: they contain control characters, or do not decode. (A
+    character may extend past them.)"""
+    return _CONTROL.search(head) is not None or _binding.utf8_valid(head) < len(head) - 3

@@ -25,18 +25,8 @@ from .. import _binding
 from .._lazy import hashlib
 from ..arguments import is_url, param, refuse_unused, without_secrets
 from ..errors import ArgumentError, Error, FormatError, file_errors, note, warn
-from ..support.output_files import (
-    FOLDER,
-    STAGED,
-    check_files_once,
-    check_paths,
-    input_id,
-    is_glob,
-    make_folder,
-    of_glob,
-    remove_file,
-    write_all,
-)
+from ..support.call_paths import check_files_once, check_paths, input_id, is_glob, of_glob
+from ..support.output_files import FOLDER, STAGED, make_folder, remove_file, write_all
 from ..support.parallel import map_ordered
 from ..support.progress import Progress
 from .charset import are_utf8, check_encoding, is_crlf, may_be_utf8, seems_utf8

@@ -51,10 +51,10 @@ from .streams import (
     POINTER,
     Limited,
     Peekable,
+    StandardInput,
     UnchangedStream,
     decompressed,
     open_input,
-    open_stdin,
     packing_of_content,
     packing_of_name,
 )
@@ -361,7 +361,7 @@ class InputFile(NamedTuple):
             archive, place = self.inside
             stream = archived_file(self.path, archive.open_stored(), place)  # type: ignore[assignment]
         elif self.path == STDIN:
-            stream = open_stdin()
+            stream = StandardInput()
         elif self.size is None:
             stream = open_input(self.location)
         else:

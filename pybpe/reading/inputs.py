@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _binding
-from .._binding import PathLike, path_text
+from .._binding import path_text
 from ..arguments import instance, is_unicode, is_url, one_of, option, param, shown
 from ..errors import ArgumentError
 from .charset import check_encoding
@@ -128,16 +128,14 @@ class ReadOptions:
         instance("keep_crlf", self.keep_crlf, bool, "True or False")
         one_of("documents", self.documents, DOCUMENTS)
         one_of("on_error", self.on_error, ON_ERROR)
-        if self.skipped is not None and not self.skips:
-            raise ArgumentError(f"{param('skipped')} needs {param(on_error='skip')}: otherwise no records are skipped")
+        if self.skipped is not None:
+            object.__setattr__(self, "skipped", path_text(self.skipped))
+            if not self.skips:
+                told = "otherwise no records are skipped"
+                raise ArgumentError(f"{param('skipped')} needs {param(on_error='skip')}: {told}")
         object.__setattr__(self, "encoding", check_encoding(self.encoding))
 
     @property
     def skips(self) -> bool:
         """Whether records that are not valid are skipped."""
         return self.on_error == "skip"
-
-
-def listed(path: PathLike | None) -> str | None:
-    """Returns the path of a list of records that are skipped, for ReadOptions."""
-    return None if path is None else path_text(path)

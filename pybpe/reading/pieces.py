@@ -125,8 +125,8 @@ def _small_pieces(files: SmallFiles, planned: Range, kinds: Kinds) -> Iterator[P
 def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
     select = None if kinds.where is None else kinds.where.of_batch
     rows, kind = open_rows(file, kinds.read.text_key, kinds.columns, select), kinds.kind(file)
-    if kinds.ids:
-        rows.check_ids(kinds.ids)
+    if kinds.id_key is not None:
+        rows.check_ids(kinds.id_key)
     joined = list[Range]()
     for each in ranges:  # row groups may be small
         if joined and (joined[-1].end, joined[-1].split) == (each.start, each.split):
@@ -177,12 +177,12 @@ def lent_divider(kinds: Kinds, separator: bytes, splits: Sequence[float]) -> Ite
         splits: the shares of the splits. With one, documents are not hashed.
     """
     mark, key = kinds.mark, kinds.read.text_key
-    free = _free_dividers(separator, mark, key, splits, kinds.ids)
+    free = _free_dividers(separator, mark, key, splits, kinds.has_origins, kinds.id_key)
     try:
         divider = free.pop()
     except IndexError:
         marks = mark_matcher(mark) if mark is not None else None
-        divider = _binding.Divider(separator, marks, key, last_hashes(splits), kinds.ids)
+        divider = _binding.Divider(separator, marks, key, last_hashes(splits), kinds.has_origins, kinds.id_key)
     divider.clear()
     try:
         yield divider
@@ -222,17 +222,17 @@ have a key of ids. Both are empty if nobody asks."""
 
 def origins_of(divider: _binding.Divider, piece: Piece, split: int, kinds: Kinds) -> Origins:
     """Returns the origins of the documents of a split."""
-    if kinds.ids is None:
+    if not kinds.has_origins:
         return (), ()
     numbers = divider.origins(split)
     rows, data = numbers[::3], piece.data
-    if not kinds.ids:
+    if kinds.id_key is None:
         return rows, ()
     if isinstance(data, memoryview):
         values = [bytes(data[begin:end]) for begin, end in zip(numbers[1::3], numbers[2::3])]
         piece.notes.has_ids = bool(piece.notes.has_ids) or any(values)
         return rows, spelled_ids(values)
-    return rows, [id_of(data.fields[row], kinds.ids) if data.fields else None for row in rows]
+    return rows, [id_of(data.fields[row], kinds.id_key) if data.fields else None for row in rows]
 
 
 def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes], Origins]]:
@@ -244,7 +244,7 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
             found = [divider.texts(place).list() for place in range(len(shares))]
             origins: list[Any] = [origins_of(divider, piece, place, kinds) for place in range(len(shares))]
         else:
-            found, wanted = [[] for _ in shares], kinds.ids is not None
+            found = [[] for _ in shares]
             origins = [(list[int](), list[bytes | None]()) for _ in shares]
             triples: Iterable[tuple[int, bytes, Mapping[str, object]]]
             if isinstance(piece.data, memoryview):
@@ -257,10 +257,11 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
                     cluster = record.get(CLUSTER)
                     place = hash_split(utf8(cluster) if isinstance(cluster, str) else document, shares)
                     found[place].append(document)
-                    origins[place][0].extend([row] * wanted)
-                    if kinds.ids:
-                        origins[place][1].append(id_of(record, kinds.ids))
-                        has_id = field_path(record, kinds.ids) is not None
+                    if kinds.has_origins:
+                        origins[place][0].append(row)
+                    if kinds.id_key is not None:
+                        origins[place][1].append(id_of(record, kinds.id_key))
+                        has_id = field_path(record, kinds.id_key) is not None
                         piece.notes.has_ids = bool(piece.notes.has_ids) or has_id
     for place, documents in enumerate(found):
         if documents:

@@ -282,8 +282,8 @@ class Plan:
         for share in self._shares(part, end_of_val):
             if part.form == "parquet":
                 groups = RowGroups(part, self.kinds.read.text_key)
-                if self.kinds.ids:
-                    groups.check_ids(self.kinds.ids)
+                if self.kinds.id_key is not None:
+                    groups.check_ids(self.kinds.id_key)
                 for first, last, amount in groups.between(share.start, sys.maxsize if share.end is None else share.end):
                     yield share._replace(start=first, end=last), amount
             elif part.known_size is None or part.has_rows:  # it is read from its start

@@ -182,8 +182,9 @@ def _local(path: _binding.PathLike) -> str:
     return name
 
 
-class _StandardInput(InputStream):
-    """Standard input. Never reads again after its end, because on a terminal such a read would wait for Ctrl-D."""
+class StandardInput(InputStream):
+    """Standard input, as `open_input` opens a file. Never reads again after its end, because on a terminal such a read
+    would wait for Ctrl-D."""
 
     def __init__(self) -> None:
         super().__init__(0, closefd=False)
@@ -203,11 +204,6 @@ class _StandardInput(InputStream):
     def seek(self, offset: int, whence: int = 0) -> int:
         self._ended = False
         return super().seek(offset, whence)
-
-
-def open_stdin() -> InputStream:
-    """Opens standard input, as `open_input` opens a file."""
-    return _StandardInput()
 
 
 class DerivedStream(io.RawIOBase):
@@ -316,12 +312,11 @@ def sample_of(path: str, size: int, block: int = 1 << 12) -> bytes:
     return hashlib.blake2b(found, digest_size=16).digest()
 
 
-def file_sha256(path: str, size: int | None = None) -> str:
-    """Returns the SHA-256 of a file, or of its first `size` bytes, in hex."""
+def file_sha256(path: str) -> str:
+    """Returns the SHA-256 of a file, in hex."""
     digest = hashlib.sha256()
     block = memoryview(bytearray(_HASH_BLOCK))
-    with open_input(path) as whole:
-        stream = whole if size is None else Limited(whole, size)
+    with open_input(path) as stream:
         while got := stream.readinto(block):
             end_if_unwanted()
             digest.update(block[:got])

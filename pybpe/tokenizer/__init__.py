@@ -724,7 +724,7 @@ class Tokenizer:
         Raises:
             ArgumentError: a special token already exists, or only one of inputs and vocab_size is given.
         """
-        from ..support.output_files import check_paths
+        from ..support.call_paths import check_paths
         from ..training.merging import learned
 
         if (inputs is None and "counts" not in training) != (vocab_size is None):

@@ -5,6 +5,6 @@ binarization.py  binarize, encode_files     preparation.py  prepare     joining.
 pack/            packed rows                mix/            mixtures of several sources
 run.py           one run: tasks, which task_encoder.py encodes, and then shards
 provenance.py    which input and record each document came from
-manifest.py      the content of an output folder, and when a call may replace it
+manifest.py      what is in a folder         output_folder.py  when a call may fill it, and how
 formats.py, token_files.py, token_folders.py     how token files are written and read     verification.py  verify
 """

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _binding
 from .._lazy import futures
-from ..arguments import instance, param, refuse_unused, without_secrets
+from ..arguments import chosen, instance, param, refuse_unused, without_secrets
 from ..errors import ArgumentError, warn
 from ..model import refuse_dropout
 from ..reading import planning
@@ -28,7 +28,8 @@ from ..support.parallel import RunOptions
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .formats import ArrayOptions, Layout, OutputOptions
-from .manifest import Manifest, call_of, found_manifest, made_before, writing_to
+from .manifest import Manifest, found_manifest, tokenizer_entry
+from .output_folder import call_of, made_before, writing_to
 from .run import Job, write_token_files
 from .task_encoder import KEEP, TaskEncoder, is_plain
 
@@ -148,26 +149,21 @@ def binarize(
         llm.c, or an id is too large for the dtype. WorkerError: a worker died, and the executor cannot continue.
         MissingExtraError: parquet or Arrow without pyarrow.
     """
+    arguments = locals()
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    output = OutputOptions(
-        format, eot, dtype, shard_tokens, min_shard_tokens, name, document_offsets, provenance, id_key
-    )
+    output = chosen(OutputOptions, arguments)
     output.check_used()
-    tok = output.marked(tok)
-    options = DatasetOptions(
-        ReadOptions(text_key, encoding, keep_crlf, documents, on_error),
-        SplitOptions(splits, split_by, val_documents),
-        output,
-    )
-    options, kinds = options.for_tokenizer(tok), Kinds(options.read, tok.model.eot, ids=output.ids)
-    run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
+    tok = output.with_mark(tok)
+    read, split = chosen(ReadOptions, arguments), chosen(SplitOptions, arguments)
+    options = DatasetOptions(read, split, output).for_tokenizer(tok)
+    kinds, run = options.kinds(tok.model.eot), chosen(RunOptions, arguments)
     given, folder = given_inputs(inputs), _binding.path_text(out)
     with writing_to(folder):
         staged = stage(given, folder, options.read, [folder], kinds.columns)
         layout = Layout(tok, options.output, folder, name or name_of(inputs, given, staged), staged.names)
         options = options.decided(staged.files, kinds, folder)
-        settings = hashed(options.settings(), layout.name, described(tok), planning.TASK_BYTES)
-        known = known_of(options, described(tok), staged, call_of(settings, staged))
+        settings = hashed(options.settings(), layout.name, tokenizer_entry(tok), planning.TASK_BYTES)
+        known = known_of(options, tokenizer_entry(tok), staged, call_of(settings, staged))
         made = made_before(folder, known, force, staged.files)
         return made or write_dataset(layout, options, staged, run, known)
 
@@ -217,7 +213,7 @@ def encode_files(
             f"{param(eot='keep')} keeps texts whole: with {param(documents=documents)} pass 'prepend' or 'append'"
         )
     output = ArrayOptions("npy" if path.endswith(".npy") else "raw", eot, dtype, 1 << 62, 0)
-    tok = output.marked(tok)
+    tok = output.with_mark(tok)
     read = ReadOptions(text_key, encoding, keep_crlf, documents)
     options = DatasetOptions(read, SplitOptions((1,)), output).for_tokenizer(tok)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
@@ -227,7 +223,7 @@ def encode_files(
     with only_writer(folder, temporary=True):
         staged = stage(given, folder, options.read, [path])
         layout = Layout(tok, options.output, folder, "array", staged.names)
-        known = known_of(options, described(tok), staged)
+        known = known_of(options, tokenizer_entry(tok), staged)
         manifest = write_dataset(layout, options, staged, run, known)
         (record,) = manifest.shards["train"]
         give_name(os.path.join(folder, record.file), path)
@@ -238,7 +234,7 @@ def encode_files(
 
 
 # ----------------------------------------------------------------------------------------------------
-# The run
+# What binarize, encode_files and prepare share
 
 
 @dataclass(frozen=True)
@@ -253,6 +249,10 @@ class DatasetOptions:
         """Returns the options for a tokenizer: see OutputOptions.for_vocabulary."""
         refuse_dropout(tok.model, "cannot write token files")
         return replace(self, output=self.output.for_vocabulary(tok.vocab_size, tok.model.eot))
+
+    def kinds(self, mark: str | None) -> Kinds:
+        """Returns the kinds of the inputs, which `decided` can change. `mark` is the tokenizer's end of text."""
+        return Kinds(self.read, mark, has_origins=self.output.provenance, id_key=self.output.id_key)
 
     def decided(self, files: Corpus, kinds: Kinds, folder: str) -> DatasetOptions:
         """Returns the options with the way of splitting decided: see SplitOptions.decided. `documents`, which says
@@ -291,21 +291,21 @@ def write_dataset(
     """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
     `with_tokenizer` is as in write_token_files."""
     tok, splits = layout.tok, options.split.splits
-    kinds = Kinds(options.read, tok.model.eot, ids=options.output.ids)
+    kinds = options.kinds(tok.model.eot)
     check_mark(kinds, tok.special_tokens, tok.model.matching, staged.files)
-    if kinds.ids and not any(kinds.kind(file) in RECORDS for file in staged.files):
-        refuse_unused("id_key", kinds.ids, "only records have ids, and the inputs are plain text")
+    if kinds.id_key is not None and not any(kinds.kind(file) in RECORDS for file in staged.files):
+        refuse_unused("id_key", kinds.id_key, "only records have ids, and the inputs are plain text")
     plan = planning.Plan(staged.files, kinds, options.split, tok._encoder.cutting)
     encoder = TaskEncoder(tok, kinds, splits, layout.marks)
-    read = (options.read.documents, options.read.text_key, options.read.encoding, kinds.ids)
+    read = (options.read.documents, options.read.text_key, options.read.encoding, kinds.has_origins, kinds.id_key)
     is_far = run.executor is not None or any(file.remote is not None for file in staged.files.singles)
     job = Job(
-        hashed(described(tok), read, options.split, layout.marks, planning.TASK_BYTES),
-        len(splits),
-        (_named(task, staged) for task in plan.tasks(_PLANNING_THREADS if is_far else 1)),
-        partial(encoder.encode, run.workers),
-        encoder,
-        staged.files,
+        fingerprint=hashed(tokenizer_entry(tok), read, options.split, layout.marks, planning.TASK_BYTES),
+        splits=len(splits),
+        tasks=(_named(task, staged) for task in plan.tasks(_PLANNING_THREADS if is_far else 1)),
+        encode=partial(encoder.encode, run.workers),
+        encoder=encoder,
+        files=staged.files,
     )
     total = planning.progress_total(staged.files, options.read.text_key)
     with staged.naming():
@@ -316,7 +316,7 @@ def write_dataset(
 
 
 def known_of(options: DatasetOptions, tokenizer: Mapping[str, object], staged: Staged, call: str = "") -> Manifest:
-    """Returns the manifest of a run before it begins. `tokenizer` is the result of `described`."""
+    """Returns the manifest of a run before it begins. `tokenizer` is from `tokenizer_entry`."""
 
     def named(path: str) -> str:
         return staged.names.get(path, path)
@@ -338,17 +338,6 @@ def _named(task: planning.Task, staged: Staged) -> tuple[planning.Task, bytes, b
         return staged.fingerprint(file)
 
     return task, planning.task_fingerprint(task, place), planning.task_fingerprint(task, staged.fingerprint)
-
-
-def described(tok: Tokenizer) -> dict[str, object]:
-    """Returns the entry of a manifest about the tokenizer."""
-    return {
-        "n_vocab": tok.vocab_size,
-        "pattern": tok.pattern.regex,
-        "normalizer": tok.model.normalizer,
-        "eot": tok.eot_token,
-        "fingerprint": tok.model.fingerprint,
-    }
 
 
 def name_of(inputs: object, given: list[str] | Iterable[Any], staged: Staged) -> str:

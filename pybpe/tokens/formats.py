@@ -330,6 +330,8 @@ class OutputOptions:
         instance("document_offsets", self.document_offsets, bool, "True or False")
         instance("provenance", self.provenance, bool, "True or False")
         instance("id_key", self.id_key, (str, type(None)), "a str")
+        if self.id_key == "":
+            raise ArgumentError(f"{param('id_key')} must not be empty")
         one_of("dtype", self.dtype, ("auto", "uint16", "uint32"))
         least = whole_number("min_shard_tokens", self.least_tokens, 0)
         most = whole_number("shard_tokens", self.shard_tokens, 1)
@@ -373,12 +375,7 @@ class OutputOptions:
         place, _, token = self.eot.partition(":")
         return token if place in _PLACES else self.eot
 
-    @property
-    def ids(self) -> str | None:
-        """The origins of documents to write: see Kinds."""
-        return self.id_key or "" if self.provenance else None
-
-    def marked(self, tok: Tokenizer) -> Tokenizer:
+    def with_mark(self, tok: Tokenizer) -> Tokenizer:
         """Returns the tokenizer with the mark as its end of text. Raises ArgumentError if it is no special token."""
         if self.mark is None:
             return tok
@@ -434,7 +431,7 @@ class OutputOptions:
             "min_shard_tokens": self.least_tokens,
             **({"document_offsets": True} if self.document_offsets else {}),
             **({"provenance": True} if self.provenance else {}),
-            **({"id_key": self.id_key} if self.id_key else {}),
+            **({} if self.id_key is None else {"id_key": self.id_key}),
         }
 
 

@@ -29,8 +29,9 @@ from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .formats import Layout, OutputOptions
-from .manifest import Manifest, ShardRecord, made_before, split_paths, writing_to
-from .provenance import kept_provenance, token_origins
+from .manifest import Manifest, ShardRecord, split_paths
+from .output_folder import made_before, writing_to
+from .provenance import kept_provenance, provenance_of
 from .run import Job, write_token_files
 from .task_encoder import TYPECODES, Encoded, Segment, text_length, text_starts
 from .token_folders import TokenFolder, check_copies, check_documents_apart, with_mark_of
@@ -96,9 +97,9 @@ def join(
         check_documents_apart([(part.path, part) for part in parts])
         layout = Layout(tok, output, target, output.name or "", {})
         tasks = [(each, repr((each[0], each[1].sha256, each[2])).encode(), b"") for each in _copies(parts)]
-        origins = partial(token_origins, parts, layout.unfinished) if output.provenance else None
+        provenance = partial(provenance_of, parts, layout.unfinished) if output.provenance else None
         copied = partial(_copied, layout)
-        job = Job(fingerprint, len(settings["splits"]), tasks, copied, origins=origins, doing=("joining", "B"))
+        job = Job(fingerprint, len(settings["splits"]), tasks, copied, provenance=provenance, doing=("joining", "B"))
         total = sum(each[2].bytes for each, _, _ in tasks)
         return write_token_files(layout, job, RunOptions(progress=progress), total, known)
 

@@ -26,9 +26,10 @@ from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
 from ..training.plan import TrainOptions, TrainPlan
-from .binarization import DatasetOptions, described, known_of, name_of, write_dataset
+from .binarization import DatasetOptions, known_of, name_of, write_dataset
 from .formats import Layout, OutputOptions
-from .manifest import TOKENIZER_NAMES, Manifest, call_of, made_before, writing_to
+from .manifest import TOKENIZER_NAMES, Manifest, tokenizer_entry
+from .output_folder import call_of, made_before, writing_to
 
 
 def prepare(
@@ -110,14 +111,13 @@ def prepare_dataset(
     counting = planned.count_settings
     mark = end_of_text_of(counting.specials, training.end_of_text)
     options.output.for_vocabulary(training.vocab_size, mark)  # refuses now, not after training
-    kinds = Kinds(options.read, mark)
+    kinds = options.kinds(mark)
     with writing_to(folder):
-        columns = Kinds(options.read, mark, ids=options.output.ids).columns
-        staged = stage(given, folder, options.read, [folder], columns)
+        staged = stage(given, folder, options.read, [folder], kinds.columns)
         check_mark(kinds, counting.specials, counting.matching, staged.files)
         options = options.decided(staged.files, kinds, folder)
         counting = replace(counting, read=options.read)
-        plan = Plan(staged.files, kinds, options.split, counting.cutting)
+        plan = Plan(staged.files, Kinds(options.read, mark), options.split, counting.cutting)  # needs no origins
         settings = (training, counting.pattern.regex, (counting.read, kinds.mark, counting), options.split)
         name = options.output.name or name_of(inputs, given, staged)
         call, form = call_of((settings, options, name), staged), counting.pattern.regex
@@ -131,5 +131,5 @@ def prepare_dataset(
         tok = of_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
         options = options.for_tokenizer(tok)
         layout = Layout(tok, options.output, folder, name, staged.names)
-        known = known_of(options, described(tok), staged, call)
+        known = known_of(options, tokenizer_entry(tok), staged, call)
         return tok, write_dataset(layout, options, staged, run, known, with_tokenizer=True)

@@ -74,12 +74,12 @@ def documents_of(
     split: int,
     paths: Iterable[str],
     names: list[str],
-    origins: Callable[[str], Origins] | None = None,
+    provenance: Callable[[str], Provenance] | None = None,
 ) -> Documents:
     """Yields the documents of a split, and adds the names of their inputs to `names`. `paths` are the files of the
-    results. With `origins`, the results have positions among the tokens of other folders, and origins(split) says where
-    those came from."""
-    stream, known = Stream(layout.marks), None if origins is None else origins(SPLIT_NAMES[split])
+    results. With `provenance`, the results have positions among the tokens of other folders, and provenance(split) says
+    where those came from."""
+    stream, known = Stream(layout.marks), None if provenance is None else provenance(SPLIT_NAMES[split])
     names += [] if known is None else known.names
     numbers, has_ids = dict[str, int](), layout.output.id_key is not None
     file, total, is_open = "", 0, False  # of the records that were read last
@@ -231,7 +231,7 @@ def _strings(data: bytes, sizes: array[int]) -> Any:
 # Reading, for what is made of token files
 
 
-class Origins(NamedTuple):
+class Provenance(NamedTuple):
     """Where the tokens of one split of some folders came from, in files without names, since there may be more
     documents than fit in memory."""
 
@@ -267,7 +267,7 @@ def kept_provenance(parts: Sequence[TokenFolder]) -> dict[str, Any]:
     return {"provenance": True, **({"id_key": keys[0]} if keys else {})}
 
 
-def token_origins(parts: Sequence[TokenFolder], folder: str, split: str) -> Origins:
+def provenance_of(parts: Sequence[TokenFolder], folder: str, split: str) -> Provenance:
     """Returns where the tokens of a split of folders with provenance came from. The files are in `folder`.
 
     Raises:
@@ -299,7 +299,7 @@ def token_origins(parts: Sequence[TokenFolder], folder: str, split: str) -> Orig
                     files[4].write(ends.astype(numpy.int64).tobytes())
                 first += shard.tokens
         starts, inputs, rows, data, ends = map(_mapped, files, ("i8", "i8", "i8", "u1", "i8"))
-    return Origins(starts, inputs, rows, list(numbers), (data, ends) if has_ids else None)
+    return Provenance(starts, inputs, rows, list(numbers), (data, ends) if has_ids else None)
 
 
 def _mapped(file: IO[bytes], dtype: str) -> Array:

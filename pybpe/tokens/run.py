@@ -2,7 +2,7 @@
 
     tasks, in order   ->  tasks/SETTINGS/TASK: a file for each (task_results.py)     threads, or an executor's workers
     their results     ->  finished/NAME_train_000000.bin ..., manifest.json          threads, or an executor's workers
-    all files there   ->  the output folder, the manifest last (manifest.py)
+    all files there   ->  the output folder, the manifest last (output_folder.py)
 
 The first two folders are in the hidden folder of the output. A run that was killed does the tasks that have no file.
 If it was making token files, it makes them again, which takes a tenth of the time of the tasks. Until all of them are
@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice, tee
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
@@ -56,8 +56,9 @@ from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_
 from ..support.progress import Progress
 from ..support.task_results import Order, Section, headers_of, results_in, task_folder, task_path, write_results
 from .formats import ArrayOptions, Layout, write_offsets
-from .manifest import FINISHED, TOKENIZER_NAMES, Manifest, Records, ShardRecord, publish, record_file, replaced_files
-from .provenance import Origins, documents_of, write_provenance
+from .manifest import TOKENIZER_NAMES, Manifest, ShardRecord, record_file
+from .output_folder import FINISHED, publish, replaced_files
+from .provenance import Provenance, documents_of, write_provenance
 from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, part_of, read_ids, read_starts, task_data, text_length
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 LIST_NAME = "skipped.jsonl"
 _MOST_AT_ONCE = 4  # shards
 
-Task = tuple[Any, bytes, bytes]
+NamedTask = tuple[Any, bytes, bytes]
 """A task, its name (equal names are equal tasks), and its stamp (unless they read other versions of files)."""
 
 
@@ -75,11 +76,11 @@ class Job(NamedTuple):
 
     fingerprint: str  # a hash of everything that they depend on, except the tasks
     splits: int  # the number of splits
-    tasks: Iterable[Task]
+    tasks: Iterable[NamedTask]
     encode: Callable[[Iterable[Any], Doubts], Iterator[Encoded]]  # yields the tokens of some tasks, in order
     encoder: TaskEncoder | None = None  # if tasks are texts: what encodes them, also for an executor's workers
     files: Corpus | None = None  # the files of these texts
-    origins: Callable[[str], Origins] | None = None  # where the tokens of a split came from, as in documents_of
+    provenance: Callable[[str], Provenance] | None = None  # of the tokens of a split, as in documents_of
     doing: tuple[str, str] = ("encoding", "B")  # for the progress bar: what is in progress, and the unit of its size
 
 
@@ -102,9 +103,7 @@ def write_token_files(
     """
     run = _Run(layout, job, options)
     try:
-        with ExitStack() as stack:
-            run.do_tasks(total, stack)
-        made = run.assemble(known, with_tokenizer)
+        made = run.assemble(*run.do_tasks(total), known, with_tokenizer)
         publish(layout.folder, made)
     except (ArgumentError, FormatError, LimitError) as error:
         if not run.has_text():  # then no other call could use the results
@@ -150,33 +149,35 @@ class _Run:
 
             count = job.files.size // planning.TASK_BYTES if job.files is not None else 0
             self._workers = Workers(hidden, job.encoder.results, count, options)
-        self._streams = [Stream(layout.marks) for _ in range(job.splits)]
 
     # ------------------------------------------------------------------------------------------------
     # Tasks
 
-    def do_tasks(self, total: int | None, stack: ExitStack) -> None:
-        """Does the tasks that are left, and takes the results of all. Lists the records that are skipped. The list gets
-        its name with `stack`."""
-        job, list_path = self._job, os.path.join(self._new, LIST_NAME)
-        write = stack.enter_context(_binding.Output(list_path)).write if self._skips else lambda data: None
-        names, id_key = self._layout.source_names, self._layout.output.id_key
-        self._skipped, doubts = SkippedRecords(write, names, id_key), Doubts()
-        left = self._left(total)
-        bar = stack.enter_context(Progress(job.doing[0], total, job.doing[1], self._options.progress))
+    def do_tasks(self, total: int | None) -> tuple[list[Stream], SkippedRecords]:
+        """Does the tasks that are left, and takes the results of all. Returns the splits at their end, and the records
+        that were skipped, whose list is written."""
+        job, layout = self._job, self._layout
+        streams = [Stream(layout.marks) for _ in range(job.splits)]
+        left, doubts = self._left(total), Doubts()
         ours = {order.path for order in left}
-        done, shown = self._encoded(left, doubts, bar), ours
-        if self._workers is not None:
-            anchored = (order._replace(task=planning.anchored(order.task)) for order in left)
-            done, shown = self._workers.done(anchored), set()
-        for path, _, header in results_when_done(self._orders, left, done, doubts, self._skipped):
-            if path not in shown:
-                bar.add(header["size"], earlier=path not in ours)
-            for stream, counts in zip(self._streams, header["splits"]):
-                stream.take(counts)
-        if job.files is not None and not isinstance(self._layout.output, ArrayOptions):
-            if not any(stream.text_bytes for stream in self._streams):
-                check_has_text(job.files, "tokens to write")
+        with ExitStack() as stack:
+            list_path = os.path.join(self._new, LIST_NAME)
+            write = stack.enter_context(_binding.Output(list_path)).write if self._skips else lambda data: None
+            skipped = SkippedRecords(write, layout.source_names, layout.output.id_key)
+            bar = stack.enter_context(Progress(job.doing[0], total, job.doing[1], self._options.progress))
+            done, shown = self._done_here(left, doubts, bar), ours
+            if self._workers is not None:
+                anchored = (order._replace(task=planning.anchored(order.task)) for order in left)
+                done, shown = self._workers.done(anchored), set()
+            for path, _, header in results_when_done(self._orders, left, done, doubts, skipped):
+                if path not in shown:
+                    bar.add(header["size"], earlier=path not in ours)
+                for stream, counts in zip(streams, header["splits"]):
+                    stream.take(counts)
+            if job.files is not None and not isinstance(layout.output, ArrayOptions):
+                if not any(stream.text_bytes for stream in streams):
+                    check_has_text(job.files, "tokens to write")
+        return streams, skipped
 
     def has_text(self) -> bool:
         """Returns whether a task has results, and they have text."""
@@ -206,7 +207,7 @@ class _Run:
         sums = [number for header in headers for number in header["sums"]]
         return self._job.encoder is not None and sums != [] and sums == self._job.encoder.sums(order.task)
 
-    def _encoded(self, orders: Sequence[Order], doubts: Doubts, bar: Progress) -> Iterator[None]:
+    def _done_here(self, orders: Sequence[Order], doubts: Doubts, bar: Progress) -> Iterator[None]:
         """Does tasks in threads of this process. Yields after every task."""
         found = self._job.encode((order.task for order in orders), doubts)
 
@@ -224,12 +225,14 @@ class _Run:
     # ------------------------------------------------------------------------------------------------
     # Token files
 
-    def assemble(self, known: Manifest, with_tokenizer: bool) -> Manifest:
-        """Makes the token files, what belongs to them, and the manifest."""
+    def assemble(
+        self, streams: Sequence[Stream], skipped: SkippedRecords, known: Manifest, with_tokenizer: bool
+    ) -> Manifest:
+        """Makes the token files, what belongs to them, and the manifest. The first two are from `do_tasks`."""
         layout, form, folder = self._layout, self._layout.output.form, self._new
         make = partial(self._workers.make, make_shard) if self._workers and self._workers.is_shared else make_here
-        shards = make_shards(layout, self._streams, self._paths, folder, make, self._options.progress)
-        others, skipped = list[str](), None
+        shards = make_shards(layout, streams, self._paths, folder, make, self._options.progress)
+        others = list[str]()
         for split, some in enumerate(shards.values()):
             if form.index is not None:  # then a split is one file
                 blocks = partial(starts_of, layout, split, self._paths)
@@ -241,7 +244,7 @@ class _Run:
                 write_offsets(path, starts_of(layout, split, self._paths), documents, tokens)
             if layout.output.provenance:
                 names = list[str]()
-                found = documents_of(layout, split, self._paths, names, self._job.origins)
+                found = documents_of(layout, split, self._paths, names, self._job.provenance)
                 others += write_provenance(folder, some, found, names, layout.output.id_key is not None)
         for name in TOKENIZER_NAMES if with_tokenizer else ():
             layout.tok.save(os.path.join(folder, name))
@@ -250,15 +253,16 @@ class _Run:
             name, content = form.of_tokenizer
             _binding.write_file(os.path.join(folder, name), content(layout.tok))
             others.append(name)
+        counts = None
         if self._skips:
-            skipped = {**self._skipped.finish(os.path.join(layout.folder, LIST_NAME)), "file": LIST_NAME}
+            counts = {**skipped.finish(os.path.join(layout.folder, LIST_NAME)), "file": LIST_NAME}
             others.append(LIST_NAME)
         made = replace(
             known,
             text_bytes={split: sum(shard.text_bytes for shard in some) for split, some in shards.items()},
             shards=shards,
             files=[record_file(os.path.join(folder, name)) for name in others],
-            skipped=skipped,
+            skipped=counts,
         )
         _binding.write_file(os.path.join(folder, form.manifest), made.to_json())
         with file_errors(folder, "cannot be renamed"):
@@ -354,7 +358,7 @@ def make_shards(
     folder: str,
     make: Callable[[Iterator[ShardOrder]], Iterator[str]],
     progress: bool | None = None,
-) -> Records:
+) -> dict[str, list[ShardRecord]]:
     """Makes the shards of all splits in a folder. Returns their records.
 
     Args:
@@ -367,21 +371,15 @@ def make_shards(
     """
     names, total = planning.SPLIT_NAMES[: len(streams)], sum(stream.tokens for stream in streams)
     sizes = [sizes_of(layout, name, stream.tokens, total) for name, stream in zip(names, streams)]
-    records: Records = {name: [] for name in names}
-    waiting: list[tuple[str, ShardRecord]] = []
-
-    def orders() -> Iterator[ShardOrder]:
-        for split, some in enumerate(sizes):
-            for record, order in shard_orders(layout, split, some, paths, folder):
-                waiting.append((names[split], record))
-                yield order
-
+    shards = (shard_orders(layout, split, some, paths, folder) for split, some in enumerate(sizes))
+    planned, waiting = tee(chain.from_iterable(shards))  # shards that are being made wait for their hashes
+    records = list[ShardRecord]()
     with Progress("writing shards", sum(map(len, sizes)), "shard", progress) as bar:
-        for digest in make(orders()):
-            name, record = waiting.pop(0)
-            records[name].append(record._replace(sha256=digest))
+        for digest, (record, _) in zip(make(order for _, order in planned), waiting):
+            records.append(record._replace(sha256=digest))
             bar.add(1)
-    return records
+    made = iter(records)
+    return {name: list(islice(made, len(some))) for name, some in zip(names, sizes)}
 
 
 def shard_orders(

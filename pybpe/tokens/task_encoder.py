@@ -156,7 +156,7 @@ class TaskEncoder(NamedTuple):
                 some = iter([small[0]._replace(data=texts, divided=True)])
             for piece in some:
                 segments = self.segments(piece)
-                if self.kinds.ids is not None:
+                if self.kinds.has_origins:
                     if records:
                         segments = [
                             segment._replace(
@@ -179,20 +179,26 @@ class TaskEncoder(NamedTuple):
             assert piece.split is not None and isinstance(piece.data, memoryview)
             ids = self._ids(piece.data, "all")
             segment = self._segment(piece, piece.split, ids, len(piece.data))
-            if self.kinds.ids is not None:
+            if self.kinds.has_origins:
                 count = range(len(text_starts(ids, self.tok.eot_token)))
                 segment = segment._replace(origins=([0] * len(count) if piece.kind == "file" else count, ()))
             return [segment]
-        mark, records, joins = self.tok.model.eot, piece.kind in RECORDS, self.marks.mode != KEEP
-        if mark is not None and joins and not (self.tok.model.matching and self._mark_matters):
-            others: Iterable[str] = [mark] if records else self.tok.special_tokens
-            if not any(overlaps(special, mark) for special in others):  # otherwise some marks would not be found
-                with lent_divider(self.kinds, mark.encode(), shares_of(piece, self.splits)) as divider:
-                    if add_documents(divider, piece):
-                        found = self._joined_segments(divider, piece, {mark} if records else "all")
-                        if found is not None:
-                            return found
-        return self._listed_segments(piece)
+        mark, records, found = self.tok.model.eot, piece.kind in RECORDS, None
+        if mark is not None and self._can_join(mark, records):
+            with lent_divider(self.kinds, mark.encode(), shares_of(piece, self.splits)) as divider:
+                if add_documents(divider, piece):
+                    found = self._joined_segments(divider, piece, {mark} if records else "all")
+        return self._listed_segments(piece) if found is None else found
+
+    def _can_join(self, mark: str, records: bool) -> bool:
+        """Returns whether documents with marks between them can be encoded together: the same special tokens are found
+        as in each document alone, and every mark. Only special tokens with flags look at the text next to them."""
+        rules = self.tok.model.matching.get(mark, PLAIN)
+        is_neutral = mark[:1] in _NEUTRAL and mark[-1:] in _NEUTRAL
+        if self.tok.model.matching and (not is_neutral or rules.strips or rules.single_word):
+            return False
+        others: Iterable[str] = [mark] if records else self.tok.special_tokens
+        return self.marks.mode != KEEP and not any(overlaps(special, mark) for special in others)
 
     def _listed_segments(self, piece: Piece) -> list[Segment]:
         """Returns the segments of a divided piece whose documents are encoded one by one: one segment per split with
@@ -207,8 +213,10 @@ class TaskEncoder(NamedTuple):
                 continue
             parts = list(zip((ids[start:end] for start, end in pairwise([0, *ends])), map(len, documents)))
             each: list[Origins] = [((), ())] * len(parts)
-            if self.kinds.ids is not None:
-                each = [_repeated(part, mark, *origins, number) for number, (part, _) in enumerate(parts)]
+            if self.kinds.has_origins:
+                for number, (row, (part, _)) in enumerate(zip(origins[0], parts)):
+                    count = len(text_starts(part, mark))  # if the text has marks, it is several documents
+                    each[number] = [row] * count, [origins[1][number]] * count if origins[1] else ()
             if joins and mark is not None:
                 joined, size = array(typecode), 0
                 for number, (part, length) in enumerate(parts):
@@ -239,7 +247,7 @@ class TaskEncoder(NamedTuple):
                 continue
             ids = self._ids(text, allowed)
             segment = self._segment(piece, place if piece.split is None else piece.split, ids, len(text))
-            if segment.marks != documents - 1 and (allowed != "all" or self.kinds.ids is not None):
+            if segment.marks != documents - 1 and (allowed != "all" or self.kinds.has_origins):
                 return None
             found.append(segment._replace(origins=origins_of(divider, piece, place, self.kinds)))
         return found
@@ -256,15 +264,6 @@ class TaskEncoder(NamedTuple):
         if self.tok.model.changes_text:
             text_bytes = text_length(self.tok, ids)
         return Segment(split, ids, marks, text_bytes, piece.ends_document)
-
-    @property
-    def _mark_matters(self) -> bool:
-        """Whether a mark next to a text may change which special tokens are found in it, or the text may change whether
-        the mark is found. Only special tokens with flags look at the text next to them."""
-        mark = self.tok.model.eot or ""
-        rules = self.tok.model.matching.get(mark, PLAIN)
-        is_neutral = mark[:1] in _NEUTRAL and mark[-1:] in _NEUTRAL
-        return not is_neutral or rules.strips or rules.single_word
 
     @property
     def _mark_bytes(self) -> int:
@@ -292,14 +291,6 @@ def text_starts(ids: array[int], mark: int | None) -> Sequence[int]:
     is_text = numpy.frombuffer(ids, ids.typecode) != mark
     is_text[1:] &= ~is_text[:-1]
     return numpy.flatnonzero(is_text).tolist()  # type: ignore[no-any-return]
-
-
-def _repeated(
-    ids: array[int], mark: int | None, rows: Sequence[int], keys: Sequence[bytes | None], number: int
-) -> Origins:
-    """Returns the origins of a document that was encoded. If its text has marks, it is several."""
-    count = len(text_starts(ids, mark))
-    return [rows[number]] * count, [keys[number]] * count if keys else ()
 
 
 def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
@@ -342,13 +333,12 @@ class EotPlacer:
 
     Args:
         mode, eot: as in Marks.
-        is_open: whether the stream is inside a document, for resuming where another placer stopped.
     """
 
-    def __init__(self, mode: str, eot: int | None, is_open: bool = False) -> None:
+    def __init__(self, mode: str, eot: int | None) -> None:
         self._mode = "none" if eot is None else mode
         self._eot = _binding.NO_ID if eot is None else eot
-        self.is_open = is_open  # whether the last token belongs to a document that has not ended
+        self.is_open = False  # whether the last token belongs to a document that has not ended
 
     def place(self, ids: array[int], marks: int) -> tuple[array[int] | memoryview, array[int] | memoryview]:
         """Returns the next tokens of the stream, with the marks where they belong.

@@ -35,9 +35,10 @@ from ..reading.files import input_files
 from ..reading.inputs import path_list
 from ..reading.streams import UnchangedStream, open_unchanged, read_file
 from ..support import platform
-from ..support.output_files import check_once
+from ..support.call_paths import check_once
 from ..tokenizer import Tokenizer
-from .manifest import Manifest, check_finished, check_size, check_tokenizer, manifest_name
+from .manifest import Manifest, check_size, check_tokenizer, manifest_name
+from .output_folder import check_finished
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 

@@ -19,7 +19,7 @@ from ..arguments import is_url, number_of, param, shown
 from ..errors import ArgumentError, FormatError
 from ..reading.inputs import STDIN
 from ..reading.streams import file_sha256
-from ..support.output_files import file_id
+from ..support.call_paths import file_id
 from ..support.parallel import end_if_unwanted
 from ..tokenizer import Tokenizer
 from .formats import FLAT
@@ -27,13 +27,14 @@ from .manifest import (
     FileRecord,
     Manifest,
     ShardRecord,
-    check_finished,
     check_tokenizer,
     checked,
     manifest_name,
-    marked,
     split_paths,
+    with_mark,
 )
+from .output_folder import check_finished
+from .task_encoder import ID_BYTES
 from .token_files import TokenStream, with_marks_first
 
 _BLOCK = 1 << 20  # tokens read at once. Of a longer document, only these are hashed
@@ -67,7 +68,7 @@ def with_mark_of(tok: Tokenizer, *folders: TokenFolder) -> Tokenizer:
                 f"{each.path}: its end-of-text token has id {mark}, but in {first.path} it has id {other}: make both"
                 f" with the same {param('eot')}"
             )
-    made = marked(tok, first.manifest)
+    made = with_mark(tok, first.manifest)
     if made.eot_token != mark:
         raise FormatError(
             f"{first.path}: the manifest says that id {shown(mark)} ends documents, but it is not a special token"
@@ -110,15 +111,15 @@ class TokenFolder(NamedTuple):
         token files must not be made from damaged ones, and their own manifest would hide it."""
         return checked(self.path, record)
 
-    def check_documents(self, out: str | None) -> None:
+    def check_documents(self, out: str | None, may_be_mixture: bool = False) -> None:
         """Raises ArgumentError unless the folder has the documents of its inputs, all with a mark, or if it is the
-        output folder `out`."""
+        output folder `out`, or a mixture."""
         settings = self.manifest.settings
         if out is not None and os.path.realpath(self.path) == os.path.realpath(out):
             raise ArgumentError(f"{self.path}: this is also the output folder: choose another output")
-        if self.manifest.mixture is not None:
+        if self.manifest.mixture is not None and not may_be_mixture:
             raise ArgumentError(f"{self.path}: is a mixture: name all of its sources in one recipe")
-        if settings.get("format") not in FLAT:
+        if settings.get("format") not in FLAT or settings.get("dtype") not in ID_BYTES:
             told = f"expected {', '.join(FLAT)}"
             raise ArgumentError(f"{self.path}: has files of the format {settings.get('format')}, {told}")
         if settings.get("eot") not in ("prepend", "append") or self.manifest.tokenizer.get("eot") is None:

@@ -19,9 +19,9 @@ from ..errors import ArgumentError, Error, FormatError
 from ..reading.planning import SPLIT_NAMES
 from ..reading.streams import file_sha256
 from ..tokenizer import Tokenizer
-from .binarization import described
 from .formats import FORMATS, LLMC
-from .manifest import OTHER_TOKENIZER, FileRecord, Manifest, ShardRecord, check_finished, marked, named_folder
+from .manifest import OTHER_TOKENIZER, FileRecord, Manifest, ShardRecord, named_folder, tokenizer_entry, with_mark
+from .output_folder import check_finished
 from .pack.rows import row_fault
 from .task_encoder import ID_BYTES
 
@@ -80,7 +80,7 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
             problems.append(Problem("manifest.json", OTHER_TOKENIZER))
             tok = None
         else:
-            tok = marked(tok, manifest)
+            tok = with_mark(tok, manifest)
     if only is None:
         problems += [Problem("manifest.json", fault) for fault in _contradictions(manifest, tok)]
         problems += _unlisted(name, manifest)
@@ -124,7 +124,7 @@ def _contradictions(manifest: Manifest, tok: Tokenizer | None) -> Iterator[str]:
                 yield f"{record.file}: {record.tokens} tokens in {dtype} do not have {record.bytes} bytes"
     for split in manifest.text_bytes.keys() - shards.keys():
         yield f"has bytes of text of {split!r:.40}, but no files"
-    for key, ours in described(tok).items() if tok is not None else ():
+    for key, ours in tokenizer_entry(tok).items() if tok is not None else ():
         if manifest.tokenizer.get(key) != ours:
             yield f"the tokenizer's {key} is {ours!r:.80}, but the manifest says {manifest.tokenizer.get(key)!r:.80}"
 

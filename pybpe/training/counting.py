@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from .._lazy import futures
-from ..arguments import by_caller, param, utf8
+from ..arguments import by_caller, chosen, param, utf8
 from ..errors import ArgumentError, FileMissingError, warn
 from ..model import special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
@@ -23,7 +23,7 @@ from ..reading.cuts import data_pieces
 from ..reading.documents import Kinds, RecordNotes, SkippedRecords, listed_records
 from ..reading.files import Corpus, SmallFiles, corpus_files
 from ..reading.input_file import InputFile
-from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, listed
+from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list
 from ..reading.objects import given_inputs, lines_of, records_first, texts_of
 from ..reading.pieces import Piece, Sample, pieces_of, record_pieces, text_piece
 from ..reading.planning import Plan, SplitOptions, Task, anchored, progress_total, task_fingerprint
@@ -86,11 +86,10 @@ def count_words(
         WorkerError: a process of the executor died, and the executor cannot continue.
         ArgumentError, FileError, FormatError: as in `pybpe.train`.
     """
+    arguments = locals()
     specials = tuple(special_ids_of(special_tokens))  # counts have no ids, so the ids of a mapping do not matter
-    read = ReadOptions(text_key, encoding, keep_crlf, documents, on_error, listed(skipped))
-    settings = CountSettings(Pattern(pattern, digits), specials, normalizer, read)
-    run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
-    counts = count_inputs(inputs, settings, Sample(max_documents, max_bytes, seed), run)
+    settings = CountSettings(Pattern(pattern, digits), specials, normalizer, chosen(ReadOptions, arguments))
+    counts = count_inputs(inputs, settings, chosen(Sample, arguments), chosen(RunOptions, arguments))
     if not len(counts):
         warn(_NO_WORDS)
     return counts

@@ -51,7 +51,8 @@ from ..pattern import Pattern, PatternLike
 from ..reading.cuts import Cutting
 from ..reading.inputs import ReadOptions
 from ..reading.streams import open_unchanged
-from ..support.output_files import check_once, check_paths, remove_file
+from ..support.call_paths import check_once, check_paths
+from ..support.output_files import remove_file
 from ..support.parallel import end_if_unwanted
 
 

@@ -20,7 +20,7 @@ from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, path_list
 from ..reading.objects import texts_of
 from ..reading.pieces import Sample, pieces_of
 from ..reading.planning import whole
-from ..support.output_files import check_once
+from ..support.call_paths import check_once
 from ..support.parallel import RunOptions, run_interruptibly
 from ..support.progress import Progress
 from .counting import checkpoint_folder, count_inputs

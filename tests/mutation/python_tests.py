@@ -52,7 +52,7 @@ TESTS = {
         "test_pack.py::test_check_refuses_another_T",
         "test_pack.py::test_rows_that_are_not_rows_are_found_in_other_formats",
     ],
-    "tokens/pack/pieces.py": _ROWS,
+    "tokens/pack/spans.py": _ROWS,
     "loading/sampling.py": ["test_sampling.py"],
     "pattern/dialects/__init__.py": [
         *_TRANSLATIONS,

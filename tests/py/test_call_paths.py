@@ -13,7 +13,7 @@ import pybpe
 from pybpe import corpus
 from pybpe.cli import main
 from pybpe.cli.common import paths_of
-from pybpe.support.output_files import check_paths
+from pybpe.support.call_paths import check_paths
 
 # Flags and arguments with a text as value, but not the path of a file.
 NO_PATHS = set(

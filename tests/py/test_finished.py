@@ -20,7 +20,7 @@ from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
 from pybpe.loading.mixture import folder_paths
 from pybpe.support import platform
-from pybpe.tokens import manifest, run
+from pybpe.tokens import output_folder, run
 from pybpe.tokens.pack import packing
 from pybpe.tokens.verification import verify
 from pybpe.training import counting
@@ -534,7 +534,7 @@ def test_packing_that_fails_or_is_killed_leaves_the_old_rows_or_a_run_that_goes_
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(platform, "replace_file", kill)
-            patch.setattr(manifest, "remove_work", interrupted)
+            patch.setattr(output_folder, "remove_work", interrupted)
             pack("b", force=True)
         if calls == 1:
             with pytest.raises(pybpe.errors.ArgumentError, match="has not finished: run its command again"):
@@ -569,7 +569,7 @@ def test_a_killed_call_that_would_replace_files_leaves_them_usable(
     assert content("data") == before and not os.path.exists("data/.pybpe-unfinished")
     assert "data: gave up the unfinished run of another call" in caplog.text
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(manifest, "remove_file", interrupted)
+        patch.setattr(output_folder, "remove_file", interrupted)
         binarize("b.txt", "data", force=True)
     for call in (lambda: verify("data", tok), lambda: folder_paths("data"), lambda: OF_TOKENS["pack"]("data", "no")):
         with pytest.raises(pybpe.errors.ArgumentError, match="has not finished: run its command again"):
@@ -582,7 +582,7 @@ def test_a_killed_call_that_would_replace_files_leaves_them_usable(
 def test_files_with_equal_names_are_replaced_whole(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed at any rename, the next call ends the replacing, and removes none of the new files."""
     binarize("a.txt", "fresh", eot="none")
-    replace, number = manifest.platform.replace_file, 0
+    replace, number = output_folder.platform.replace_file, 0
     while True:
         number += 1
         left = iter(range(number))
@@ -594,7 +594,7 @@ def test_files_with_equal_names_are_replaced_whole(texts: Path, monkeypatch: pyt
 
         binarize("a.txt", "data", force=True)
         with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-            patch.setattr(manifest.platform, "replace_file", limited)
+            patch.setattr(output_folder.platform, "replace_file", limited)
             binarize("a.txt", "data", eot="none", force=True)
             break
         with suppress(pybpe.errors.ArgumentError):  # of another call, as soon as the manifest is put aside

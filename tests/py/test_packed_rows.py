@@ -10,9 +10,9 @@ from reference.packing import best_fit_spaces, columns, fewest_rows, fitted, gat
 import pybpe
 from pybpe import _binding
 from pybpe.tokens.formats import METHODS
-from pybpe.tokens.pack import pieces as pieces_module
-from pybpe.tokens.pack.pieces import best_fit, chunks, groups, pieces_of, place, refit, row_count, shuffled
+from pybpe.tokens.pack import spans
 from pybpe.tokens.pack.rows import COLUMNS, columns_of
+from pybpe.tokens.pack.spans import best_fit, chunks, groups, place, refit, row_count, shuffled, spans_of
 from pybpe.tokens.token_files import TokenStream
 
 MARK, PAD = 0, 1
@@ -102,7 +102,7 @@ def test_two_and_three_pieces_fill_rows_exactly() -> None:
 
 def test_the_size_of_groups_never_changes() -> None:
     """Packing that resumes with a later version must make the same groups."""
-    assert (pieces_module._GROUP_TOKENS, pieces_module._GROUP_ROWS) == (1 << 23, 256)
+    assert (spans._GROUP_TOKENS, spans._GROUP_ROWS) == (1 << 23, 256)
 
 
 def test_a_stream_must_begin_with_a_mark() -> None:
@@ -151,16 +151,16 @@ ADVERSARIAL = {
 @pytest.mark.parametrize("size", [2, 3, 17])
 def test_every_token_is_in_one_row_in_order(method: str, name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for group_tokens in (400, 1 << 20):
-        monkeypatch.setattr(pieces_module, "_GROUP_TOKENS", group_tokens)
-        monkeypatch.setattr(pieces_module, "_GROUP_ROWS", 4)
+        monkeypatch.setattr(spans, "_GROUP_TOKENS", group_tokens)
+        monkeypatch.setattr(spans, "_GROUP_ROWS", 4)
         rows_are_right(numbered(ADVERSARIAL[name](size)), size, method)
 
 
 def test_random_documents_are_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces_module, "_GROUP_ROWS", 3)
+    monkeypatch.setattr(spans, "_GROUP_ROWS", 3)
     rng = random.Random(2)
     for _ in range(50):
-        monkeypatch.setattr(pieces_module, "_GROUP_TOKENS", rng.choice([1, 100, 1000]))
+        monkeypatch.setattr(spans, "_GROUP_TOKENS", rng.choice([1, 100, 1000]))
         size = rng.choice([2, 3, 5, 16, 40])
         lengths = [rng.choice([1, size - 1, size, rng.randint(1, 4 * size)]) for _ in range(rng.randint(0, 60))]
         rows_are_right(numbered(lengths), size, rng.choice(METHODS))
@@ -189,11 +189,11 @@ def rows_are_right(texts: list[list[int]], size: int, method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_columns_are_as_in_the_slow_version(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces_module, "_GROUP_ROWS", 3)
-    monkeypatch.setattr(pieces_module, "_CHUNK_TOKENS", 50)
+    monkeypatch.setattr(spans, "_GROUP_ROWS", 3)
+    monkeypatch.setattr(spans, "_CHUNK_TOKENS", 50)
     rng = random.Random(8)
     for _ in range(20):
-        monkeypatch.setattr(pieces_module, "_GROUP_TOKENS", rng.choice([1, 100, 1000]))
+        monkeypatch.setattr(spans, "_GROUP_TOKENS", rng.choice([1, 100, 1000]))
         size = rng.choice([2, 3, 5, 16, 40])
         lengths = [rng.choice([1, size - 1, size, 3 * size, rng.randint(1, 9)]) for _ in range(rng.randint(0, 40))]
         texts = [list(range(1000 * i + 2, 1000 * i + 2 + length)) for i, length in enumerate(lengths)]
@@ -244,7 +244,7 @@ def test_a_part_beyond_the_ids_is_refused() -> None:
 
 
 def test_a_spare_row_is_a_mark_and_padding() -> None:
-    spare = pieces_of(numpy.zeros(2), numpy.ones(2), False, False, numpy.arange(2))
+    spare = spans_of(numpy.zeros(2), numpy.ones(2), False, False, numpy.arange(2))
     found = columns_of(numpy.array([7], dtype=numpy.uint16), spare, 5, MARK, PAD)
     assert [str(column.dtype) for column in found.values()] == ["uint16", "int32", "int32", "uint8"]
     assert row_count(spare) == 2

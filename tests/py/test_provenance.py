@@ -288,6 +288,8 @@ def test_a_key_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(error, match=told):
             pybpe.binarize(tok, tmp_path / inputs, tmp_path / f"of {inputs}", id_key="id", **given)
         assert not list((tmp_path / f"of {inputs}").glob("[!.]*"))
+    with pytest.raises(error, match="^id_key must not be empty"):
+        pybpe.binarize(tok, tmp_path / "a.jsonl", out, id_key="", **given)
     with pytest.raises(pybpe.errors.FormatError, match="no column 'id': set id_key to one of text, url"):
         pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "d.parquet"], out, id_key="id", **given)
     assert not list(out.glob("*")) and not (out / FOLDER / "tasks").exists()  # before any work

@@ -61,11 +61,6 @@ class Documents:
         """The number of tokens, marks included."""
         return len(self.stream)
 
-    def blocks(self) -> Iterator[tuple[int, Array]]:
-        """Yields the number of a document, and the lengths of a block of documents that begins with it."""
-        for at in range(0, len(self.lengths), _BLOCK):
-            yield at, self.lengths[at : at + _BLOCK]
-
 
 def find_documents(stream: TokenStream, mark: int, eot: str, n_vocab: int, folder: str) -> Documents:
     """Finds the documents of a stream.
@@ -258,5 +253,6 @@ def _border(documents: Documents, tokens: int, *of_pass: Any) -> tuple[int, int,
 
 def _keyed(documents: Documents, *of_pass: Any) -> Iterator[tuple[int, Array, Array]]:
     """Yields the number of a document, and the keys and lengths from it on."""
-    for at, lengths in documents.blocks():
+    for at in range(0, len(documents), _BLOCK):
+        lengths = documents.lengths[at : at + _BLOCK]
         yield at, drawing_keys(numpy.arange(at, at + len(lengths)), *of_pass), lengths

@@ -10,16 +10,16 @@ from functools import partial
 from typing import Any
 
 from ... import _binding
-from ...arguments import instance, number_of, whole_number
+from ...arguments import chosen, instance, number_of, whole_number
 from ...errors import FormatError, file_errors
 from ...reading.planning import SPLIT_NAMES
 from ...support.parallel import RunOptions, memory_left, process_memory
 from ...support.task_results import hashed
 from ...tokenizer import Tokenizer
-from ..binarization import described
 from ..formats import Layout, OutputOptions
-from ..manifest import Manifest, call_of, made_before, passes, writing_to
-from ..provenance import kept_provenance, token_origins
+from ..manifest import Manifest, passes, tokenizer_entry
+from ..output_folder import call_of, made_before, writing_to
+from ..provenance import kept_provenance, provenance_of
 from ..run import Job, write_token_files
 from ..token_files import TokenStream
 from ..token_folders import TokenFolder, check_copies, check_documents_apart, with_mark_of
@@ -75,8 +75,9 @@ def mix(
             that would fit. FileError, FormatError: a file cannot be read, or
         is damaged.
     """
+    arguments = locals()
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name, document_offsets)
+    output = chosen(OutputOptions, arguments)
     output.check_used()
     output.refuse_mark("the mark is the one that the sources have")
     length = whole_number("sequence_length", sequence_length, 2)
@@ -96,7 +97,7 @@ def mix(
         manifests = {it.name: {"manifest": source.sha256} for it, source in zip(given.sources, sources)}
         mixture = {"seed": given.seed, "recipe": given.content, "sources": manifests}
         settings = {**output.settings(), "sequence_length": length, "mixture": mixture}
-        known = Manifest(settings, described(tok), call=call)
+        known = Manifest(settings, tokenizer_entry(tok), call=call)
         if (made := made_before(folder, known, force)) is not None:
             return made
         check_documents_apart(named(given.sources, sources))
@@ -111,7 +112,7 @@ def _mixed(
     """Does the work. The caller holds the folder's lock. `length` is the sequence_length."""
     hidden = layout.unfinished
     asked = asked_tokens(recipe, _sizes(recipe, sources))
-    documents = [documents_of(source, hidden) for source in sources]
+    documents = [[_documents(source, split, hidden) for split in SPLIT_NAMES] for source in sources]
     splits = 1 + max(number for number, some in enumerate(zip(*documents)) if any(some))
     drawn = [draw_all(recipe, [some[0] for some in documents if some[0]], asked, length)]
     for split in range(1, splits):
@@ -131,8 +132,8 @@ def _mixed(
     fingerprint = hashed([state_of(source) for source in sources], drawn, shuffle.buckets, settings, layout.name)
     tasks = [(task, repr(task).encode(), b"") for task in shuffle.tasks()]
     encode = partial(shuffle.encode, progress=run.progress)
-    origins = partial(token_origins, sources, hidden) if layout.output.provenance else None
-    job = Job(fingerprint, splits, tasks, encode, origins=origins, doing=("shuffling", "token"))
+    provenance = partial(provenance_of, sources, hidden) if layout.output.provenance else None
+    job = Job(fingerprint, splits, tasks, encode, provenance=provenance, doing=("shuffling", "token"))
     total = sum(each.tokens for some in drawn for each in some)
     return write_token_files(layout, job, run, total, replace(known, settings=settings))
 
@@ -196,16 +197,12 @@ def state_of(data: TokenFolder) -> list[object]:
     return seen
 
 
-def documents_of(data: TokenFolder, folder: str) -> list[Documents | None]:
-    """Finds the documents of all splits. Files without names in `folder` hold their lengths.
+def _documents(data: TokenFolder, split: str, folder: str) -> Documents | None:
+    """Finds the documents of a split. A file without a name in `folder` holds their lengths.
 
     Raises:
         FormatError: the tokens do not match the manifest.
     """
-    return [_documents(data, split, folder) for split in SPLIT_NAMES]
-
-
-def _documents(data: TokenFolder, split: str, folder: str) -> Documents | None:
     path, manifest, _ = data
     expected = (manifest.split_documents(split), manifest.split_tokens(split))
     if not expected[1]:

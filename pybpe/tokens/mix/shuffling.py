@@ -185,24 +185,20 @@ class Shuffle:
         for folder in (self.folder, new.folder):
             remove_folder(folder)
         make_folder(new.folder)
-        new._fill(progress)
-        with file_errors(self.folder, "cannot be written"):
-            os.rename(new.folder, self.folder)
-
-    def _fill(self, progress: bool | None) -> None:
-        paths = [path for number in range(sum(self.buckets)) for path in self._paths(number)]
+        paths = [path for number in range(sum(self.buckets)) for path in new._paths(number)]
         for path in paths:
             with file_errors(path, "cannot be written"):
                 open(path, "wb").close()
         block_bytes = min(max(len(paths) // 2 * _WRITE_BYTES, _BLOCK_BYTES), max(self.memory // 4, 1))
-        with Progress(
-            "distributing", sum(each.tokens for some in self.drawn for each in some), "token", progress
-        ) as bar:
+        tokens = sum(each.tokens for some in self.drawn for each in some)
+        with Progress("distributing", tokens, "token", progress) as bar:
             for block in self._blocks(block_bytes):
-                bar.add(self._distribute_block(block))
+                bar.add(new._distribute_block(block))
         for path in paths:
             with file_errors(path, "cannot be written"):
                 platform.sync_file(path)
+        with file_errors(self.folder, "cannot be written"):
+            os.rename(new.folder, self.folder)
 
     def _distribute_block(self, block: _Block) -> int:
         """Returns the number of tokens that were written."""
@@ -215,14 +211,12 @@ class Shuffle:
             for bucket, begin, end in zip(numbers, [0, *ends], ends):
                 if begin < end:
                     some = order[begin:end]
-                    self._append(bucket, joined(ids, starts[places[some]], index["tokens"][some]), index[some])
+                    data = joined(ids, starts[places[some]], index["tokens"][some]), index[some]
+                    for path, part in zip(self._paths(bucket), data):
+                        with file_errors(path, "cannot be written"), open(path, "ab") as stream:
+                            stream.write(part.data.cast("B"))
             written += int(index["tokens"].sum())
         return written
-
-    def _append(self, bucket: int, ids: Array, index: Array) -> None:
-        for path, data in zip(self._paths(bucket), (ids, index)):
-            with file_errors(path, "cannot be written"), open(path, "ab") as stream:
-                stream.write(data.data.cast("B"))
 
     def _index(self, number: int) -> Array:
         """Returns the index of a bucket, whose tokens have the size that it says."""

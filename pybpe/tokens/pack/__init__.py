@@ -7,7 +7,7 @@ A document of up to T tokens, its mark included, stays whole. A longer one is cu
 begins with a mark, so that nothing looks like the continuation of the document before it. llm.c steps through a shard
 by B * T tokens from its first token, so rows stay whole in its batches, shuffled or not, for any number of processes.
 
-packing.py   the function that users call       pieces.py   finds the documents, and chooses their rows
+packing.py   the function that users call       spans.py    finds the documents, and chooses their rows
 rows.py      makes rows, checks and writes them
 """
 

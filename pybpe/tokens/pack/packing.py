@@ -1,6 +1,6 @@
 """pack: writes the rows of all splits into shards, and gives the folder its name when it is complete.
 
-The pieces of a split are placed first, which gives the number of rows and so the size of its shards, and then
+The spans of a split are placed first, which gives the number of rows and so the size of its shards, and then
 written. So no token is written twice, and one group of documents is in memory.
 """
 
@@ -17,34 +17,23 @@ from typing import IO, NamedTuple
 
 from ... import _binding
 from ..._lazy import Array, numpy
-from ...arguments import instance, param
+from ...arguments import chosen, instance, param
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
 from ...model import named_special
 from ...reading.streams import read_file
 from ...support.output_files import FOLDER, make_folder, real_output, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
-from ..formats import FLAT, FORMATS, LLMC, RowOptions
-from ..manifest import (
-    FINISHED,
-    TOKENIZER_NAMES,
-    FileRecord,
-    Manifest,
-    ShardRecord,
-    call_of,
-    files_of_manifest,
-    made_before,
-    publish,
-    record_file,
-    writing_to,
-)
-from ..provenance import Origins, Part, token_origins, write_parts
+from ..formats import FORMATS, LLMC, RowOptions
+from ..manifest import TOKENIZER_NAMES, FileRecord, Manifest, ShardRecord, record_file
+from ..output_folder import FINISHED, call_of, files_of_manifest, made_before, publish, writing_to
+from ..provenance import Part, Provenance, provenance_of, write_parts
 from ..run import check_least
 from ..task_encoder import ID_BYTES, text_length
 from ..token_files import MarksFirst, TokenStream, with_marks_first
 from ..token_folders import TokenFolder, with_mark_of
-from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
 from .rows import WRITERS, Columns, NewShard, columns_of
+from .spans import FIELDS, Group, chunks, groups, place, row_count, shuffled, spans_of
 
 _PADDING_NAMES = ("<|padding|>", "<|pad|>")
 
@@ -96,12 +85,12 @@ def pack(
             or `out` has anything else. FormatError: the data do not match their manifest. LimitError: a shard would be
         too small or too large. MissingExtraError: parquet without pyarrow.
     """
+    arguments = locals()
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    options = RowOptions(sequence_length, packing, format, pad, seed, shard_tokens)
-    source = _source(_binding.path_text(data), tok)
+    options = chosen(RowOptions, arguments)
+    source = TokenFolder.open(_binding.path_text(data), tok)
+    source.check_documents(_binding.path_text(out), may_be_mixture=True)
     tok = with_mark_of(tok, source)
-    if os.path.realpath(source.path) == os.path.realpath(_binding.path_text(out)):
-        raise ArgumentError(f"{source.path}: this is also the output folder: choose another output")
     largest = shard_tokens * ID_BYTES[str(source.manifest.settings["dtype"])]
     if format == LLMC.name and LLMC.header_bytes + largest > LLMC.max_bytes:
         raise LimitError(
@@ -151,21 +140,6 @@ def _check_alone(folder: str) -> None:
         raise ArgumentError(f"{folder}: contains other files, such as {min(left)}: use another folder")
 
 
-# ----------------------------------------------------------------------------------------------------
-# Inputs, and the content of the output folder
-
-
-def _source(folder: str, tok: Tokenizer) -> TokenFolder:
-    """Opens the data. Raises an error if they cannot be packed."""
-    found = TokenFolder.open(folder, tok)
-    settings = found.manifest.settings
-    if settings.get("format") not in FLAT or settings.get("dtype") not in ID_BYTES:
-        raise ArgumentError(f"{folder}: has files of the format {settings.get('format')}, expected {', '.join(FLAT)}")
-    if settings.get("eot") not in ("prepend", "append"):
-        raise ArgumentError(f"{folder}: has no end of text between documents: write it with {param(eot='prepend')}")
-    return found
-
-
 def _pad_id(tok: Tokenizer, pad: str | None) -> int:
     if pad is None:
         names = [name for name in _PADDING_NAMES if name in tok.special_tokens]
@@ -179,23 +153,23 @@ def _pad_id(tok: Tokenizer, pad: str | None) -> int:
 
 
 class _Placed(NamedTuple):
-    """A group whose pieces have rows."""
+    """A group whose spans have rows."""
 
     start: int  # this and `end`: where its ids are in the split
     end: int
-    pieces: int
+    spans: int
     rows: int
-    used: int  # the tokens of the pieces, marks included
+    used: int  # the tokens of the spans, marks included
 
 
-def _part(origins: Origins, pieces: Array, start: int, first: int, size: int) -> Part:
-    """Returns where pieces of a group came from, and where they are in their shard. The group starts at `start` among
+def _part(provenance: Provenance, spans: Array, start: int, first: int, size: int) -> Part:
+    """Returns where spans of a group came from, and where they are in their shard. The group starts at `start` among
     the tokens of the split, and the first of the rows at token `first` of the shard."""
-    ends = numpy.cumsum(pieces["length"])
-    begins = ends - pieces["length"]
-    of_row = numpy.searchsorted(pieces["row"], pieces["row"])  # the first piece in its row, for every piece
-    places = first + pieces["row"] * size + begins - begins[of_row]
-    return places, pieces["length"], origins.at(start + pieces["start"] + 1)
+    ends = numpy.cumsum(spans["length"])
+    begins = ends - spans["length"]
+    of_row = numpy.searchsorted(spans["row"], spans["row"])  # the first span in its row, for every span
+    places = first + spans["row"] * size + begins - begins[of_row]
+    return places, spans["length"], provenance.at(start + spans["start"] + 1)
 
 
 class _Packing(NamedTuple):
@@ -248,8 +222,8 @@ class _Packing(NamedTuple):
             rows = sum(group.rows for group in placed)
             total, per_shard = self._divide(split, rows)
             file.seek(0)
-            origins = token_origins([self.data], out, split) if is_known else None
-            parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, sums, origins, tables)
+            provenance = provenance_of([self.data], out, split) if is_known else None
+            parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, sums, provenance, tables)
             for number, some in groupby(parts, key=itemgetter(0)):
                 base = os.path.join(out, f"{self.data.manifest.name or 'data'}_{split}_{number:06d}")
                 shard = NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark)
@@ -257,17 +231,17 @@ class _Packing(NamedTuple):
                 tokens = shard.rows * size + (options.format == LLMC.name)
                 records.append(ShardRecord(first.file, tokens, first.bytes, first.sha256, *sums[number]))
                 others += more
-                if origins is not None:
+                if provenance is not None:
                     its = ((0, part) for part in tables.pop(number, []))
-                    (name,) = write_parts(out, [first.file], its, origins.names, has_ids)
+                    (name,) = write_parts(out, [first.file], its, provenance.names, has_ids)
                     others.append(record_file(os.path.join(out, name)))
         self._check(split, records)
-        cuts = sum(group.pieces for group in placed) - sum(record.documents for record in records)
+        cuts = sum(group.spans for group in placed) - sum(record.documents for record in records)
         padding = total * size - sum(group.used for group in placed)
         return {"rows": total, "padding": padding, "cuts": cuts}, records, others
 
     def _place(self, number: int, group: Group, file: IO[bytes]) -> _Placed:
-        """Chooses the rows of a group's pieces, and writes the pieces to a file.
+        """Chooses the rows of a group's spans, and writes the spans to a file.
 
         Raises:
             ArgumentError: the documents contain the padding token.
@@ -278,48 +252,49 @@ class _Packing(NamedTuple):
                 f"{self.data.path}: the documents contain the padding token, id {self.pad}: pass another one as"
                 f" {param('pad')}"
             )
-        pieces = shuffled(place(group.documents, options.sequence_length, options.packing), options.seed, number)
-        file.write(pieces.tobytes())
+        spans = shuffled(place(group.documents, options.sequence_length, options.packing), options.seed, number)
+        file.write(spans.tobytes())
         self.bar.add(int(group.documents["length"].sum()))
-        used = int(pieces["length"].sum())
-        return _Placed(group.start, group.start + len(group.ids), len(pieces), row_count(pieces), used)
+        used = int(spans["length"].sum())
+        return _Placed(group.start, group.start + len(group.ids), len(spans), row_count(spans), used)
 
     def _parts(
         self,
         groups: Iterable[tuple[int, Array, Array]],
         per_shard: int,
         sums: Mapping[int, list[int]],
-        origins: Origins | None,
+        provenance: Provenance | None,
         tables: Mapping[int, list[Part]],
     ) -> Iterator[tuple[int, Columns]]:
         """Yields the rows of all groups, some at a time, with the number of their shard. It adds them to the shard's
-        sums, and to its tables if the origins of tokens are known. Padding is not text."""
+        sums, and to its tables if the provenance of tokens is known. Padding is not text."""
         size, before, has_columns = self.options.sequence_length, 0, self.options.format != LLMC.name
         pad_bytes = 0 if self.pad == self.mark else len(self.tok.decode_single_token_bytes(self.pad))
-        for start, ids, pieces in groups:
+        for start, ids, spans in groups:
             row = before
-            for shard, some in chunks(pieces, size, before, per_shard):
+            for shard, some in chunks(spans, size, before, per_shard):
                 columns = columns_of(ids, some, size, self.mark, self.pad, has_columns)
                 tokens = columns["input_ids"].reshape(-1).data
                 padding = len(tokens) - int(some["length"].sum())
                 sums[shard][0] += int(some["begins"].sum())
                 sums[shard][1] += text_length(self.tok, tokens) - padding * pad_bytes
-                if origins is not None:
-                    tables[shard].append(_part(origins, some[some["length"] > 1], start, row % per_shard * size, size))
+                if provenance is not None:
+                    some = some[some["length"] > 1]
+                    tables[shard].append(_part(provenance, some, start, row % per_shard * size, size))
                 row += len(columns["input_ids"])
                 yield shard, columns
-            before += row_count(pieces)
+            before += row_count(spans)
 
     def _again(
         self, stream: TokenStream | MarksFirst, placed: Sequence[_Placed], file: IO[bytes], spare: int
     ) -> Iterator[tuple[int, Array, Array]]:
-        """Yields the start, the ids and the pieces of every group, and then of `spare` rows that have only a mark."""
+        """Yields the start, the ids and the spans of every group, and then of `spare` rows that have only a mark."""
         for group in placed:
-            pieces = numpy.frombuffer(file.read(group.pieces * numpy.dtype(FIELDS).itemsize), FIELDS)
-            yield group.start, stream.slice(group.start, group.end), pieces
-            self.bar.add(int(pieces["length"].sum()) - int((~pieces["begins"]).sum()))
+            spans = numpy.frombuffer(file.read(group.spans * numpy.dtype(FIELDS).itemsize), FIELDS)
+            yield group.start, stream.slice(group.start, group.end), spans
+            self.bar.add(int(spans["length"].sum()) - int((~spans["begins"]).sum()))
         numbers = numpy.arange(spare)
-        yield 0, stream.slice(0, 1), pieces_of(numbers * 0, numbers * 0 + 1, False, False, numbers)
+        yield 0, stream.slice(0, 1), spans_of(numbers * 0, numbers * 0 + 1, False, False, numbers)
 
     def _divide(self, split: str, rows: int) -> tuple[int, int]:
         """Returns the number of rows of a split, and in its shards. The last may have fewer.

@@ -45,7 +45,7 @@ from ...reading.rows import pyarrow_parquet
 from ..formats import llmc_header
 from ..manifest import FileRecord
 from ..task_encoder import ID_BYTES
-from .pieces import row_count
+from .spans import row_count
 
 COLUMNS = ("input_ids", "document_ids", "position_ids", "loss_mask")
 
@@ -54,19 +54,19 @@ Columns = dict[str, Array]
 """Some rows: the arrays by name, or only the input_ids."""
 
 
-def columns_of(ids: Array, pieces: Array, size: int, mark: int, pad: int, has_all: bool = True) -> Columns:
-    """Returns the rows of pieces.
+def columns_of(ids: Array, spans: Array, size: int, mark: int, pad: int, has_all: bool = True) -> Columns:
+    """Returns the rows of spans.
 
     Args:
         ids: the tokens of the group.
-        pieces: some of its pieces, in the order of rows, which count from 0.
+        spans: some of its spans, in the order of rows, which count from 0.
         size: tokens per row.
-        mark: the id that begins every piece.
+        mark: the id that begins every span.
         pad: the id of the padding token.
         has_all: whether there are columns other than the input_ids.
     """
-    parts, shape = (pieces["start"], pieces["length"], pieces["row"]), (row_count(pieces), size)
-    ends = pieces["ends"] if has_all else None
+    parts, shape = (spans["start"], spans["length"], spans["row"]), (row_count(spans), size)
+    ends = spans["ends"] if has_all else None
     return dict(zip(COLUMNS, _binding.gather_rows(ids, *parts, shape, mark=mark, pad=pad, ends=ends)))
 
 
