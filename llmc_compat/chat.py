@@ -35,7 +35,7 @@ import os
 import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -48,7 +48,14 @@ from pybpe.model import END_OF_TEXT
 from pybpe.reading.planning import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import read_file
 from pybpe.support import platform
-from pybpe.support.output_files import make_folder, only_writer, remove_file, remove_others, unfinished_folder
+from pybpe.support.output_files import (
+    make_folder,
+    only_writer,
+    remove_file,
+    remove_folder,
+    remove_others,
+    unfinished_folder,
+)
 from pybpe.support.task_results import results_in, write_results
 from pybpe.tokens.formats import Layout, OutputOptions
 from pybpe.tokens.manifest import check_name, manifest_name
@@ -230,35 +237,30 @@ def write_chat(
     check_name(name)
     options = SplitOptions(splits)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=min_shard_tokens, name=name)
-    layout = _HiddenLayout(tok, output.for_vocabulary(tok.vocab_size, tok.model.eot), _binding.path_text(out), name, {})
-    folder = layout.folder
+    folder = _binding.path_text(out)
+    layout = Layout(tok, output.for_vocabulary(tok.vocab_size, tok.model.eot), folder, name, {})
+    hidden = unfinished_folder(os.path.join(folder, name))  # a folder may have other token files
     if not force and os.path.exists(os.path.join(folder, manifest_name(folder))):
         try:
             finished_manifest(folder, tok)
         except ArgumentError as error:  # another tokenizer made the token files
             raise ArgumentError(f"{error}: choose another folder, or pass {param(force=True)}") from None
-    with only_writer(folder), _emptied(layout.unfinished):
+    with only_writer(folder), _emptied(hidden):
         found = _encoded(layout, chat, sources, options.splits)
-        conversations, shards = _write_shards(layout, found, len(options.names))
+        conversations, shards = _write_shards(layout, hidden, found, len(options.names))
         trained = {split: _write_masks(chat, paths) for split, paths in shards.items()}
         tokens = {split: sum(len(_binding.Shard(path)) for path in paths) for split, paths in shards.items()}
-        _binding.write_file(os.path.join(layout.unfinished, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
-        _publish(layout, force)
+        _binding.write_file(os.path.join(hidden, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
+        _publish(layout, hidden, force)
     named = {split: [os.path.join(folder, os.path.basename(path)) for path in some] for split, some in shards.items()}
     return ChatData(conversations, tokens, trained, named)
 
 
-class _HiddenLayout(Layout):
-    """The shards of one name. A folder may have others, and other token files."""
-
-    @property
-    def unfinished(self) -> str:
-        return unfinished_folder(os.path.join(self.folder, self.name))
-
-
-def _write_shards(layout: Layout, found: Iterator[Encoded], splits: int) -> tuple[int, dict[str, list[str]]]:
+def _write_shards(
+    layout: Layout, hidden: str, found: Iterator[Encoded], splits: int
+) -> tuple[int, dict[str, list[str]]]:
     """Writes the shards into the hidden folder. Returns the number of conversations, and the paths by split."""
-    results = os.path.join(layout.unfinished, "results")
+    results = os.path.join(hidden, "results")
     write_results(results, task_data(found, splits, layout.marks))
     streams = [Stream(layout.marks) for _ in range(splits)]
     conversations = 0
@@ -267,14 +269,14 @@ def _write_shards(layout: Layout, found: Iterator[Encoded], splits: int) -> tupl
         for stream, counts in zip(streams, facts["splits"]):
             stream.take(counts)
     try:
-        made = make_shards(layout, streams, [results], layout.unfinished, make_here, progress=False)
+        made = make_shards(layout, streams, [results], hidden, make_here, progress=False)
     except ShardTooSmallError as error:
         least = layout.output.least_tokens
         told = f"{os.path.basename(error.path)}: would have {error.tokens} tokens, and llm.c needs {least}"
         remedy = f"add conversations, or use other {param('splits')}, or a smaller {param('min_shard_tokens')}"
         raise LimitError(f"{layout.folder}: {told}: {remedy}") from None
     remove_file(results)
-    paths = {split: [os.path.join(layout.unfinished, record.file) for record in some] for split, some in made.items()}
+    paths = {split: [os.path.join(hidden, record.file) for record in some] for split, some in made.items()}
     return conversations, paths
 
 
@@ -304,8 +306,7 @@ def _encoded(
 @contextmanager
 def _emptied(folder: str) -> Iterator[None]:
     """Creates an empty folder, and removes it afterward."""
-    with suppress(FileNotFoundError), file_errors(folder, "cannot be removed"):
-        shutil.rmtree(folder)  # left by a killed run
+    remove_folder(folder)  # left by a killed run
     make_folder(folder)
     try:
         yield
@@ -313,16 +314,15 @@ def _emptied(folder: str) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _publish(layout: _HiddenLayout, force: bool) -> None:
+def _publish(layout: Layout, hidden: str, force: bool) -> None:
     """Renames all files into place, and removes an earlier run's leftovers, which llm.c would read too. Raises
     ArgumentError if there are any, unless `force`. Files of a run that was killed meanwhile are equal, and so none."""
-    folder, unfinished = layout.folder, layout.unfinished
-    written = os.listdir(unfinished)
+    folder, written = layout.folder, os.listdir(hidden)
     stem = glob.escape(os.path.join(folder, layout.name))
     older = {
         os.path.basename(path) for path in glob.glob(f"{stem}_*_{'[0-9]' * 6}.*") if path.endswith((".bin", ".mask"))
     }
-    same = set(filecmp.cmpfiles(unfinished, folder, written, shallow=False)[0])
+    same = set(filecmp.cmpfiles(hidden, folder, written, shallow=False)[0])
     older |= {name for name in written if os.path.lexists(os.path.join(folder, name))}
     if not (force or older <= same):
         told = f"has other files than this call makes, such as {min(older - same)}: choose another folder or name"
@@ -331,7 +331,7 @@ def _publish(layout: _HiddenLayout, force: bool) -> None:
         note(f"{folder}: already complete")
     with file_errors(folder, "cannot be written"):
         for file in written:
-            platform.replace_file(os.path.join(unfinished, file), os.path.join(folder, file))
+            platform.replace_file(os.path.join(hidden, file), os.path.join(folder, file))
         platform.sync_folder(folder)
     for split in SPLIT_NAMES:
         for ending in ("bin", "mask"):

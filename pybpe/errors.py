@@ -16,6 +16,9 @@ from collections.abc import Callable
 class Error(Exception):
     """The base class of all errors of this package."""
 
+    def __str__(self) -> str:  # KeyError would quote it, and OSError put "[Errno 2]" before it
+        return str(self.args[0]) if self.args else ""
+
 
 class ArgumentError(Error, ValueError):
     """The function does not accept an argument."""
@@ -23,9 +26,6 @@ class ArgumentError(Error, ValueError):
 
 class UnknownIdError(ArgumentError, KeyError):
     """An id is not in the vocabulary. This is a ValueError like every wrong argument, and a KeyError as in tiktoken."""
-
-    def __str__(self) -> str:  # KeyError would quote it
-        return str(self.args[0])
 
 
 class FormatError(Error, ValueError):
@@ -51,9 +51,6 @@ class ShardTooSmallError(LimitError):
         super().__init__(message, path, tokens)
         self.path, self.tokens = path, tokens
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 class OutOfMemoryError(Error, MemoryError):
     """An allocation failed."""
@@ -64,7 +61,8 @@ class MissingExtraError(Error, ImportError):
 
 
 class NotCompiledError(Error, ImportError):
-    """This copy of the package is source code without its compiled extension."""
+    """This copy of the package is source code without its compiled extension. Python found it before the installed one,
+    as in a clone."""
 
 
 class WorkerError(Error, RuntimeError):
@@ -73,9 +71,6 @@ class WorkerError(Error, RuntimeError):
 
 class FileError(Error, OSError):
     """The operating system could not read or write a file. `errno` is its error number."""
-
-    def __str__(self) -> str:  # OSError would put "[Errno 2]" before it
-        return str(self.args[0])
 
     def __reduce__(self) -> tuple[object, ...]:  # OSError would lose errno between processes
         return file_error, (self.errno or 0, str(self))
@@ -112,14 +107,6 @@ def file_error(sys_errno: int, message: str) -> FileError:
     error.errno = sys_errno
     error.strerror = message
     return error
-
-
-def not_compiled(package: str) -> NotCompiledError:
-    """Returns the error for an uncompiled package that Python found before the installed one, as in a clone."""
-    return NotCompiledError(
-        f"{package} is source code that is not compiled. To use the pybpe that you installed, run Python from a folder"
-        f" other than {os.path.dirname(package)}. To work on the source, run `make` there and use .venv/bin/python"
-    )
 
 
 class file_errors:  # noqa: N801  a context manager, which takes a third of the time of one made by a decorator

@@ -28,7 +28,11 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "pybpe._core":
         raise
-    raise errors.not_compiled(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) from None
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    raise errors.NotCompiledError(
+        f"{package} is source code that is not compiled. To use the pybpe that you installed, run Python from a folder"
+        f" other than {os.path.dirname(package)}. To work on the source, run `make` there and use .venv/bin/python"
+    ) from None
 
 Data = Union[bytes, bytearray, memoryview, "Buffer"]
 NO_ID: int = lib.PYBPE_NO_ID

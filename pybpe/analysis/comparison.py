@@ -314,11 +314,7 @@ class _Vocabulary:
 
 def is_utf8(token: bytes) -> bool:
     """Returns whether the bytes of a token are valid UTF-8 on their own."""
-    try:
-        token.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    return _binding.utf8_valid(token) == len(token)
 
 
 def unreachable(tok: Tokenizer, ids: list[int]) -> list[int]:

@@ -35,6 +35,7 @@ _NEAR = {
 # llama.cpp makes a token whose text is in a list of its own a control token. They all look like this.
 _LIKE_CONTROL = re.compile(rb"[<\[].*[A-Za-z].*[>\]\[]", re.DOTALL)
 _ALIGNMENT = 32
+_UNUSED = "[PAD{}]"  # as llama.cpp's own converter names an unused id
 
 
 def write(model: Model, path: _binding.PathLike) -> None:
@@ -58,7 +59,7 @@ def new_writer(model: Model) -> Any:
     writer = GGUFWriter(None, "gpt2")
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pre)
-    writer.add_token_list([name or _unused(i) for i, name in enumerate(names)])
+    writer.add_token_list([name or _UNUSED.format(i) for i, name in enumerate(names)])
     writer.add_token_types(types)
     writer.add_token_merges([f"{names[left]} {names[right]}" for left, right in model.merges])
     ends = dict.fromkeys(("bos_token", "eos_token"), str(model.eot))  # llama.cpp takes id 11 for one that is not there
@@ -88,10 +89,6 @@ def padding(size: int) -> bytes:
     return bytes(-size % _ALIGNMENT)
 
 
-def _unused(i: int) -> str:
-    return f"[PAD{i}]"  # as llama.cpp's own converter names an unused id
-
-
 def _pre(model: Model) -> str:
     pre = next((pre for pattern, pre in _PRE.items() if model.pattern == Pattern(pattern)), None)
     if pre is None:
@@ -113,7 +110,7 @@ def _check(model: Model, pre: str, names: list[str]) -> None:
     """Raises UnsupportedError for what llama.cpp would read differently."""
     specials = model.specials
     ids = set(specials.values())
-    unused = {_unused(i) for i, name in enumerate(names) if not name}
+    unused = {_UNUSED.format(i) for i, name in enumerate(names) if not name}
     control = (i for i, token in enumerate(model.tokens) if _LIKE_CONTROL.search(token) and i not in ids)
     found: dict[str, object] = {
         "needs a token that ends a text, and otherwise takes id 11: add the special token <|endoftext|>": (

@@ -45,10 +45,9 @@ _NPY_START = 12  # bytes of magic, version and length of the header: numpy.lib.f
 NPY_HEADER_BYTES = 128
 
 
-def npy_header(tokens: int, id_bytes: int, byteorder: str = "little") -> bytes:
-    """Returns the header of an array of shape (tokens,) of unsigned integers of `id_bytes`."""
-    order = "<" if byteorder == "little" else ">"
-    fields = f"{{'descr': '{order}u{id_bytes}', 'fortran_order': False, 'shape': ({tokens},), }}"
+def npy_header(tokens: int, id_bytes: int) -> bytes:
+    """Returns the header of an array of shape (tokens,) of little-endian unsigned integers of `id_bytes`."""
+    fields = f"{{'descr': '<u{id_bytes}', 'fortran_order': False, 'shape': ({tokens},), }}"
     start = NPY_MAGIC + b"\x01\x00" + (NPY_HEADER_BYTES - 10).to_bytes(2, "little")
     return start + fields.ljust(NPY_HEADER_BYTES - 11).encode() + b"\n"
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -237,16 +237,12 @@ def to_ranks(model: Model) -> dict[bytes, int]:
 def write(model: Model, path: _binding.PathLike) -> None:
     """Writes a .tiktoken file, and tells that it does not include the pattern and special tokens. Raises
     UnsupportedError as `to_ranks` does."""
-    _binding.write_file(path, b"".join(ranks_lines(to_ranks(model))))
+    ranks = sorted(to_ranks(model).items(), key=lambda one: one[1])
+    lines = (b"%b %d\n" % (binascii.b2a_base64(token, newline=False), rank) for token, rank in ranks)
+    _binding.write_file(path, b"".join(lines))
     specials = f" and its {number_of(len(model.specials), 'special token')}" if model.specials else ""
     how = by_caller("pass both to Tokenizer.from_file", "`pybpe export` takes --pattern and --special-token S=ID")
     note(f"{os.fsdecode(path)}: this format lacks the pattern{specials}: to load the file, {how}")
-
-
-def ranks_lines(ranks: Mapping[bytes, int]) -> Iterator[bytes]:
-    """Returns the lines of a .tiktoken file."""
-    ordered = sorted(ranks.items(), key=lambda one: one[1])
-    return (b"%b %d\n" % (binascii.b2a_base64(token, newline=False), rank) for token, rank in ordered)
 
 
 def to_encoding(model: Model, name: str) -> Any:

@@ -23,16 +23,8 @@ from ..reading.streams import Snapshot
 # so a space is "Ġ" (U+0120) and a newline is "Ċ". Source: bytes_to_unicode() in OpenAI's GPT-2 encoder.py.
 
 _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-
-
-def _table() -> dict[int, str]:
-    table = {byte: chr(byte) for byte in _PRINTABLE}
-    others = (byte for byte in range(256) if byte not in table)
-    table.update({byte: chr(0x100 + i) for i, byte in enumerate(others)})
-    return table
-
-
-BYTE_TO_CHAR = _table()
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+BYTE_TO_CHAR = {byte: chr(byte) for byte in _PRINTABLE} | {byte: chr(0x100 + i) for i, byte in enumerate(_OTHERS)}
 CHAR_TO_BYTE = {char: byte for byte, char in BYTE_TO_CHAR.items()}
 
 

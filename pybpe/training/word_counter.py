@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -69,19 +69,18 @@ class WordCounter:
         if piece.split not in (None, 0):
             return
         has_specials = piece.is_text and not self._settings.changes_text  # otherwise _texts yields texts without any
-        counter = self._take(has_specials)
-        if self._pattern.pretok is None or not self._add_at_once(piece, counter):
-            for text in self._texts(piece):
-                if self._pattern.pretok is not None:
-                    counter.add(text)
-                else:
-                    for words in word_lists(self._pattern, bytes(text)):
-                        counter.add_word_list(words)
-        with self._total_lock:
-            self._counted += piece.size
-        if self._pattern.pretok is not None and counter.stats.words > _LARGE_TABLE:
-            self._gather(counter)
-        self._put_back(counter, has_specials)
+        with self._lent_table(has_specials) as counter:
+            if self._pattern.pretok is None or not self._add_at_once(piece, counter):
+                for text in self._texts(piece):
+                    if self._pattern.pretok is not None:
+                        counter.add(text)
+                    else:
+                        for words in word_lists(self._pattern, bytes(text)):
+                            counter.add_word_list(words)
+            with self._total_lock:
+                self._counted += piece.size
+            if self._pattern.pretok is not None and counter.stats.words > _LARGE_TABLE:
+                self._gather(counter)
 
     @property
     def has_words(self) -> bool:
@@ -91,17 +90,17 @@ class WordCounter:
 
     def add_words(self, words: _binding.Words) -> None:
         """Adds words that a worker counted."""
-        counter = self._take(False)
-        counter.add_words(words)
-        self._put_back(counter, False)
+        with self._lent_table(False) as counter:
+            counter.add_words(words)
 
-    def _take(self, has_specials: bool) -> _binding.Counter:
+    @contextmanager
+    def _lent_table(self, has_specials: bool) -> Iterator[_binding.Counter]:
+        """Yields a table that no other thread uses, to add words. Afterwards, writes it to disk if it is full."""
         try:
-            return self._free[has_specials].pop()
+            counter = self._free[has_specials].pop()
         except IndexError:
-            return _binding.Counter(self._pattern.pretok, self._specials if has_specials else None)
-
-    def _put_back(self, counter: _binding.Counter, has_specials: bool) -> None:
+            counter = _binding.Counter(self._pattern.pretok, self._specials if has_specials else None)
+        yield counter
         if self._is_full(counter):
             self._spill(counter)
         else:
