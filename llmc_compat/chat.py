@@ -188,7 +188,7 @@ def _left_out(record: Record) -> list[str]:
 
 @dataclass(frozen=True)
 class ChatData:
-    """Describes what `write_chat` wrote.
+    """Describes the files of `write_chat`.
 
     Attributes:
         conversations: the number of conversations.

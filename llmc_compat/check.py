@@ -371,7 +371,7 @@ def _files(whole: FoundFacts) -> Subjects:
     run = {"B": batch.B, "T": batch.T, "batch": batch, "needs": batch.needs()}
     for path, facts in whole.models.items():
         step = {"fp32": 4, "bf16": 8}[facts["dtype"]]  # items that a CUDA kernel loads at once (16 bytes)
-        for_cpu = facts["dtype"] == "fp32" and given is None  # the CPU accepts what only CUDA refuses
+        for_cpu = facts["dtype"] == "fp32" and given is None  # the CPU accepts files that only CUDA refuses
         yield "model", path, facts | run | {"step": step, "block": 512 * step, "for_cpu": for_cpu, "given": given}
     for path, facts in whole.tokenizers.items():
         yield "tokenizer", path, facts
@@ -400,7 +400,7 @@ def _together(part: FoundFacts) -> Subjects:
 
 
 def _encoders(part: FoundFacts, known: dict[str, str]) -> Subjects:
-    """Tokenizers and shards with the manifests that say what belongs together."""
+    """Tokenizers and shards with the manifests that say which ones belong together."""
     shards = {os.path.realpath(path): facts["tokens"] for path, facts in part.shards.items()}
     for described in part.manifests:
         at, manifest = described
@@ -446,7 +446,7 @@ def _patterns(whole: FoundFacts) -> Subjects:
 
 
 def _places(whole: FoundFacts) -> Subjects:
-    """Names that hold something other than what llm.c expects. Files of unknown kind are reported already."""
+    """Names of files that are not of the kind that llm.c expects. Files of unknown kind are reported already."""
     for path, there in whole.names.items():
         expected = PLACES.get(place_of(path) or "", there)
         is_told = there in UNKNOWN and not os.path.islink(path)

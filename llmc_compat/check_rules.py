@@ -24,7 +24,7 @@ class Fault:
 
     file: str  # where it is
     fault: str  # the problem
-    effect: str  # what llm.c does, such as "aborts"
+    effect: str  # the effect on llm.c, such as "aborts"
     remedy: str  # how to fix it
     severity: str = ERROR  # "error" if llm.c aborts or trains on nonsense. "warning" if it works, but not as expected
 
@@ -43,7 +43,7 @@ class Fault:
 
     @classmethod
     def of_error(cls, file: str, error: Exception, remedy: str, effect: str = "aborts") -> Fault:
-        """Returns the finding for a file that cannot be read. The error's message may say what llm.c does."""
+        """Returns the finding for a file that cannot be read. The error's message may name the effect on llm.c."""
         fault, _, said = str(error).removeprefix(f"{file}: ").partition("; llm.c ")
         return cls(file, fault, said or effect, remedy)
 
@@ -54,7 +54,7 @@ HUGE = 1e4  # the weights of a trained GPT-2 are below 100
 CUDA = "cuda"  # an error, or a warning if the CPU trainer may use the file
 _SAMPLE_T = 63  # genT - 1: the number of positions gpt2_forward computes for a sample, in steps of T
 
-# What to do about files that cannot be read, and what llm.c does with them
+# The remedies for files that cannot be read, and their effects on llm.c
 TOKENIZER_DAMAGED = ("write it again with Tokenizer.save or `pybpe export`", "aborts, or prints 'invalid token id'")
 MODEL_DAMAGED = (
     "write it again with `pybpe llmc workspace` or `pybpe llmc checkpoint`",

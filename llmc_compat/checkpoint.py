@@ -127,7 +127,7 @@ class Sizes:
 
     @property
     def num_parameters(self) -> int:
-        """The total number of weights, padding included: what llm.c prints as num_parameters."""
+        """The total number of weights, padding included. llm.c prints it as num_parameters."""
         return sum(prod(shape) for shape in self.tensor_shapes().values())
 
 

@@ -1,4 +1,4 @@
-"""The command `pybpe llmc`, with what only llm.c needs."""
+"""The command `pybpe llmc`, for everything that only llm.c needs."""
 
 from __future__ import annotations
 

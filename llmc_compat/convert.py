@@ -46,7 +46,7 @@ _BLOCK_ROWS = 4096
 
 @dataclass(frozen=True)
 class Resized:
-    """What `resize_checkpoint` wrote.
+    """The result of `resize_checkpoint`.
 
     Attributes:
         config, dtype: the new checkpoint's shape and type.
@@ -137,7 +137,7 @@ _OF_A_LAYER = {"ln1": "ln_1", "qkv": "attn.c_attn", "attproj": "attn.c_proj",
                "ln2": "ln_2", "fc": "mlp.c_fc", "fcproj": "mlp.c_proj"}  # fmt: skip
 _TRANSPOSED = frozenset(("qkvw", "attprojw", "fcw", "fcprojw"))
 
-# What llm.c computes, in config.json's terms. Any other value is a different model.
+# llm.c's model, in config.json's terms. Any other value is a different model.
 _FIXED = {
     "model_type": "gpt2",
     "activation_function": "gelu_new",

@@ -84,7 +84,7 @@ class Example:
 
 @dataclass(frozen=True)
 class EvalFacts:
-    """What llm.c needs to use a file.
+    """The batch sizes that llm.c needs for a file.
 
     Attributes:
         examples: the number of examples.
@@ -238,7 +238,7 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
 
 
 def eval_facts(path: _binding.PathLike) -> EvalFacts:
-    """Returns what llm.c needs to use a file, even if the header's size of the longest example is wrong.
+    """Returns the batch sizes that llm.c needs for a file, even if the header's size of the longest example is wrong.
 
     Raises:
         FileError. FormatError: llm.c cannot read the file.

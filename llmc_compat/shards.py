@@ -46,7 +46,7 @@ def read_shard(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
     """Reads all tokens of a shard: shape (tokens,), uint16 or uint32 as in the file.
 
     Raises:
-        FileError, FormatError: the error gives the offset, and what llm.c would do with such a file.
+        FileError, FormatError: the error gives the offset, and the effect of such a file on llm.c.
     """
     shard = _binding.Shard(path)
     return shard.read(0, len(shard)).astype(numpy.uint16 if shard.id_bytes == 2 else numpy.uint32)

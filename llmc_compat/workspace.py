@@ -73,7 +73,7 @@ _DEFAULT_B = 4  # train_gpt2.cu's
 
 @dataclass(frozen=True)
 class Workspace:
-    """What `make_workspace` made.
+    """The result of `make_workspace`.
 
     Attributes:
         folder: the workspace.
@@ -293,7 +293,7 @@ def _programs() -> dict[str, bytes]:
 
 
 def _check(training: TrainOptions, read: ReadOptions, split: SplitOptions, model: ModelOptions) -> None:
-    """Refuses, before training, what can be refused early."""
+    """Refuses bad arguments before training, if they can be seen then."""
     if model.sequence_length is not None and model.sequence_length < CPU_BATCH.T:
         raise ArgumentError(
             f"{param('sequence_length')} must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not"
@@ -338,7 +338,7 @@ def _link_cpu_data(folder: str, manifest: pybpe.Manifest, force: bool) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Files that a command puts into a folder of the user's, such as a workspace: it replaces only what it made itself.
+# Files that a command puts into the user's folder, such as a workspace. It replaces only files that it made itself.
 #
 # A record in the folder has the SHA-256 of every content that the command gave a file, and a hash of what that content
 # depended on. So an equal call knows, without making a large file again:
@@ -346,7 +346,7 @@ def _link_cpu_data(folder: str, manifest: pybpe.Manifest, force: bool) -> None:
 #     the file                                  the call
 #     is not there                              makes it
 #     was made by an equal call                 leaves it
-#     is what another call made, unchanged      replaces it
+#     was made by another call, is unchanged    replaces it
 #     is something else: trained, edited        raises ArgumentError, unless its caller passes force=True
 #
 # The record is written before a file gets its name. So a kill leaves no file that the next call would not know.
@@ -425,7 +425,7 @@ class PlacedFiles:
         for name in self.changed:
             make_folder(os.path.dirname(path := os.path.join(self._folder, name)))
             give_name(os.path.join(self._hidden, os.path.basename(name)), path)
-        for name in set(os.listdir(self._hidden)) - {LOCK}:  # equal to what was there
+        for name in set(os.listdir(self._hidden)) - {LOCK}:  # equal to the old content
             remove_entry(os.path.join(self._hidden, name))
         others = {name: file_sha256(os.path.join(self._folder, name)) for name in self._made.keys() - self._now.keys()
                   if self.is_own(name)}  # fmt: skip
@@ -469,7 +469,7 @@ def next_command(folder: str) -> str | None:
 
 def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:
     """Returns a batch that fits in every shard: the longest T that the model and the shards allow,
-    in steps of 64, and train_gpt2.cu's B (4, over all processes) or what fits."""
+    in steps of 64, and train_gpt2.cu's B (4, over all processes) or a smaller one that fits."""
     room = (workspace.smallest_shard - 1) // processes
     T = min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
     return Batch(max(1, min(_DEFAULT_B // processes, room // T)), T, processes)

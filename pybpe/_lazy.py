@@ -92,11 +92,11 @@ def lazy(
 
 
 # ----------------------------------------------------------------------------------------------------
-# The names that other libraries use for what pybpe has too. Errors mention ours. These names are not aliases.
+# Names of other libraries for things that pybpe also has. Errors mention our names. The others are not aliases.
 
 
 _Class = TypeVar("_Class", bound=type)
-_OURS = {  # what pybpe has -> the names in tiktoken, tokenizers, transformers, nanochat, minbpe and SentencePiece
+_OURS = {  # our name -> the names in tiktoken, tokenizers, transformers, nanochat, minbpe and SentencePiece
     "Tokenizer.from_file(path), which takes a folder too, or pybpe.get_encoding(name) for OpenAI's encodings": "load"
     " load_tokenizer from_file from_str from_buffer from_pretrained from_directory from_files AutoTokenizer",
     "pybpe.train(inputs, vocab_size=N, special_tokens=[...]), which makes a new Tokenizer": "train train_from_files"
@@ -134,7 +134,7 @@ def unknown_attribute(owner: str, name: str) -> AttributeError:
 
 
 class TheirName:
-    """An attribute that is not there, and raises the error that says what it is called here. (A method `__getattr__`
+    """An attribute that is not there. It raises the error that tells its name here. (A method `__getattr__`
     would do that too, but with it every access to an attribute takes longer, in CPython 3.10 by 0.1 microseconds.)"""
 
     def __init__(self, name: str) -> None:

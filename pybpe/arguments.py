@@ -69,7 +69,7 @@ def number_of(amount: int, noun: str) -> str:
 def whole_number(name: str, value: object, least: int | None = 0, most: int | None = None) -> int:
     """Returns an integer of Python or numpy as an int. Callers use that one: numpy's overflow, and JSON refuses them.
     Raises ArgumentError for anything else, or if it is below `least` or above `most`. Without `most`, an amount (it has
-    a `least`) is at most what C and numpy can hold. Any other number, such as a seed, has no bound."""
+    a `least`) must fit into the types of C and numpy. Any other number, such as a seed, has no bound."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:

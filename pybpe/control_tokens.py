@@ -23,7 +23,7 @@ CONTROL_TOKENS = (
 # ----------------------------------------------------------------------------------------------------
 # Jinja templates that turn a chat into text in transformers, chosen by a tokenizer's special tokens.
 
-# The control tokens of the llm.c profile, in which a role is one token. llmc_compat/chat.py writes the same as token
+# The control tokens of the llm.c profile, where a role is one token. llmc_compat/chat.py writes the same as token
 # ids, and documents the format.
 _ROLES = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>")
 # Neither template has the {% generation %} of transformers, which other readers of Jinja refuse. So transformers has no

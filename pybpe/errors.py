@@ -57,7 +57,7 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class MissingExtraError(Error, ImportError):
-    """An optional package is not installed. The message says what to `pip install`."""
+    """An optional package is not installed. The message has the command for `pip`."""
 
 
 class NotCompiledError(Error, ImportError):

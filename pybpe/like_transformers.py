@@ -38,7 +38,7 @@ class _Made(NamedTuple):
     """A Tokenizer, and its sources."""
 
     backend: Any  # the tokenizers.Tokenizer
-    states: list[list[Any]]  # what `_state` returned for its parts
+    states: list[list[Any]]  # the results of `_state` for its parts
     tokenizer: Tokenizer | None  # None if pybpe cannot do the same
     around: tuple[list[int], list[int]]  # the ids that the template puts before and after a text
     # its method. None also if the backend has no decoder, or one that changes a special token, because it takes "Ġ" and
@@ -83,7 +83,7 @@ class _Kept:
         return _Kept, ()
 
     def of(self, backend: Any, parts: list[str]) -> _Made:
-        """Returns what encodes or decodes as the backend does now: programs replace its parts."""
+        """Returns an object that encodes or decodes as the backend does now, because programs replace its parts."""
         made = self.made
         if made is None or made.backend is not backend or _state(backend, parts) not in made.states:
             made = self.made = _make(backend)
@@ -146,7 +146,7 @@ def _padded(rows: list[list[int]], width: int, pad: int, on_left: bool) -> tuple
 
 
 def _padded_arrays(rows: list[Array], width: int, pad: int, on_left: bool) -> tuple[Array, Array]:
-    """Returns what `_padded` does as int64. No row may be longer than the width."""
+    """Like `_padded`, as int64. No row may be longer than the width."""
     lengths = numpy.fromiter(map(len, rows), numpy.int64)[:, None]
     column = numpy.arange(width)
     mask = column >= width - lengths if on_left else column < lengths
@@ -323,7 +323,7 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
         if others or (self.clean_up_tokenization_spaces if cleans is None else cleans):
             return None
         decode, rows = self._kept.of(self._tokenizer, _DECODING).decode, _listed(rows)
-        if decode is None or not isinstance(rows, (list, tuple)) or not rows:  # versions differ in what no rows give
+        if decode is None or not isinstance(rows, (list, tuple)) or not rows:  # versions differ for no rows
             return None
         lists = [_listed(row) for row in rows]
         try:

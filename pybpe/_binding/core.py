@@ -170,7 +170,7 @@ class Output:
     """A file that appears complete, at `commit`, or not at all. Makes its folder if needed. As a context manager, it
     commits unless the block raises.
 
-    Python may raise KeyboardInterrupt, or what the handler of another signal raises, at the start of a Python function
+    Python may raise KeyboardInterrupt, or the exception of another signal's handler, at the start of a Python function
     and after a call. So C itself stores the handle where `__del__` finds it, and no Python function starts between
     taking the handle and giving it to C.
     """

@@ -32,7 +32,7 @@ class WordBlock(NamedTuple):
 
 
 class SortedWords(NamedTuple):
-    """Distinct words in ascending order of their bytes, in blocks. `name` is what errors call them."""
+    """Distinct words in ascending order of their bytes, in blocks. `name` is their name in errors."""
 
     name: str
     blocks: Iterator[WordBlock]
@@ -274,7 +274,7 @@ class Language(NamedTuple):
     """A language in parity-aware training."""
 
     words: Words  # the words to learn from
-    # The words of a development text, which shows what the language costs: its tokens, divided by `size`.
+    # The words of a development text, which shows the cost of the language: its tokens, divided by `size`.
     measured: Words
     size: int  # an integer from 1 to 2^32 - 1
 

@@ -208,7 +208,7 @@ class Vocab:
         return int(length[0])
 
     def decode_into(self, ids: IdBuffer, out: Any, size: int) -> None:
-        """Decodes ids to a C pointer. `size` is what `decoded_length` returned for them."""
+        """Decodes ids to a C pointer. `size` is the result of `decoded_length` for them."""
         length = ffi.new("size_t *")
         call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, out, size, length)
         if length[0] != size:
@@ -216,7 +216,7 @@ class Vocab:
 
 
 def vocab_of_packed(tokens: bytes, offsets: bytes, merges: bytes, rules: VocabRules) -> Vocab:
-    """Makes a vocabulary from what `Vocab.packed` returned, which is how vocabularies are pickled. This is no method of
+    """Makes a vocabulary from the result of `Vocab.packed`, which is how vocabularies are pickled. This is no method of
     the class, because dill would copy the code of one."""
     strings, spec, _kept = Strings(data=tokens, offsets=offsets), *_vocab_spec(rules)
     spec.tokens, spec.merges = strings.c[0], ffi.from_buffer("uint32_t[]", merges)
@@ -381,7 +381,7 @@ def _append_lists(found: list[list[int]], ints: Any, ids: Any, ends: Any, count:
 
 
 class ShortCalls:
-    """What csrc/python/short_calls.h describes: functions that return None unless their argument is short and right."""
+    """The functions of csrc/python/short_calls.h, which return None unless their argument is short and right."""
 
     encode: Callable[[object], list[int] | None]
     encode_ordinary: Callable[[object], list[int] | None]
@@ -473,7 +473,7 @@ class Encoder:
         view: Callable[[Ids], View],
         room: Callable[[int], Array] | None = None,
     ) -> View:
-        """Does what `encode` does for texts whose ids the caller has."""
+        """Like `encode`, for texts whose ids the caller has."""
         ids = array("H" if id_bytes == 2 else "I", chain.from_iterable(rows))
         ends = ffi.new("uint64_t[]", list(accumulate(map(len, rows))))
         memory: Any = ffi.cast("uint32_t *", ffi.from_buffer(ids))

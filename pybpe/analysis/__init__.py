@@ -1,8 +1,8 @@
-"""Measures tokenizers, and finds what may be wrong with them.
+"""Measures tokenizers, and finds their possible faults.
 
 comparison.py, measures.py    `compare`: several tokenizers on documents of several languages, and how two differ
 usage.py                      the tokens that a corpus uses, for `inspect` and `prune`; the compression curve
-audit.py                      what may be wrong with a tokenizer or data
+audit.py                      possible faults of a tokenizer or data
 bits_per_byte.py              losses of models with different tokenizers
 """
 

@@ -1,4 +1,4 @@
-"""What may be wrong with a tokenizer, or with data: tokens that a model would never or hardly see in training, special
+"""Possible faults of a tokenizer or of data: tokens that a model would never or hardly see in training, special
 tokens that a text forged, ids that the tokenizer does not have.
 
 A token that occurs in the vocabulary and not in the data keeps its first embedding: a glitch
@@ -33,7 +33,7 @@ from ..tokens.verification import shard_blocks
 from .comparison import common_cut, is_utf8, unreachable
 
 _BLOCK = 1 << 22  # tokens of a file without a manifest that are read at once
-_AROUND = ("", " ", "a", "1", ".", "\n", "中", "\u0301")  # what text a token may be found in
+_AROUND = ("", " ", "a", "1", ".", "\n", "中", "\u0301")  # the text that a token may be found in
 
 
 class Entry(NamedTuple):
@@ -66,10 +66,10 @@ TITLES = {
 
 
 def audit(tok: Tokenizer, seen: Seen | None = None, least: int = 1) -> dict[str, list[Entry]]:
-    """Returns what may be wrong with a tokenizer: finding (see TITLES) -> its tokens, the most suspect first.
+    """Returns the possible faults of a tokenizer: finding (see TITLES) -> its tokens, the most suspect first.
 
     Args:
-        seen: what data has of it. None leaves out the findings about data.
+        seen: the tokens of it that data has. None leaves out the findings about data.
         least: the number of occurrences below which a token counts as unseen.
     """
     vocab, specials = tok.model.vocab, set(tok.special_tokens.values())
@@ -152,7 +152,7 @@ def _completions() -> tuple[dict[bytes, set[bytes]], dict[bytes, set[bytes]]]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What data has
+# The contents of data
 
 
 def is_tokens(path: str) -> bool:

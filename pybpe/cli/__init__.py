@@ -22,7 +22,7 @@ from .._version import __version__
 from ..errors import Error, OutOfMemoryError, PybpeWarning, file_error, note
 from .command import Command
 
-# The direction in which /dev/null replaces a closed stream. Using it in the other direction is an error.
+# The direction of /dev/null when it replaces a closed stream. Using it in the other direction is an error.
 _STAND_INS = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
 
 
@@ -63,7 +63,7 @@ _GROUPS = {
 }
 _COMMANDS = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
 
-_QUESTIONS = {  # instead of a command -> what answers; its help
+_QUESTIONS = {  # instead of a command -> the function that answers, and its help
     "--version": (_versions, "print the versions and exit"),
     "--include-dir": (
         lambda: str(import_module("llmc_compat.cli").include_dir()),
@@ -127,7 +127,7 @@ def _open_streams() -> None:
 
 
 def _discard_output() -> None:
-    """Discards what standard output did not accept, because Python tries to write it again when it exits."""
+    """Discards text that standard output did not accept, because Python tries to write it again when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

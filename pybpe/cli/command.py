@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-# What other programs call our commands and options.
+# Names that other programs use for our commands and options.
 _OTHER_COMMANDS = {
     "inspect": "info show stats",
     "encode": "tokenize",
@@ -72,7 +72,7 @@ class Command(argparse.ArgumentParser):
         self._target: argparse._ActionsContainer = self
         # The arguments that name files: "writes", "writes folder", "reads" (tokenizers, models, recipes) or "texts".
         self.paths: dict[argparse.Action, str] = {}
-        self._needed = "COMMAND [OPTIONS]"  # what the usage shows
+        self._needed = "COMMAND [OPTIONS]"  # for the usage
 
     def declare(self, add: Callable[[Command], None]) -> None:
         """Calls a function that adds the arguments. Its docstring is the help: a description and the most important

@@ -55,7 +55,7 @@ def check_call(args: argparse.Namespace) -> list[str]:
     it may replace a file only by one of the same kind. Returns the notes to print when it has replaced files."""
     paths = paths_of(args)
     written = {flag: some[0] for flag, some in paths["writes"].items()}
-    if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
+    if args.writes_tokenizer:  # a folder, whose files the command replaces one by one
         paths["writes"]["--output"] += with_content(args.output)[1:]
     check_paths(**paths)
     if "skipped" in args and args.output is not None and (listed := list_of_skipped(args)) is not None:
@@ -391,11 +391,11 @@ def named_files(what: str, entries: Iterable[str]) -> dict[str, list[str]]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What a command may replace without --force. `output_at` decides, when the result is there. What takes long is refused
-# before, if the file that is there is not even of the kind that the command writes.
+# The files that a command may replace without --force. `output_at` decides, when the result is there. Before a long
+# run, a command already refuses to replace a file of another kind than it writes.
 
 _RECORD = "a report or a list of records"
-_MADE_ANEW = {"a page", "a picture", _RECORD}  # they show what other files have, so newer ones replace them
+_MADE_ANEW = {"a page", "a picture", _RECORD}  # they show the contents of other files, so newer ones replace them
 _BY_FLAG = {
     "remap": {"a numpy array"},
     "plot": {"a picture"},
@@ -413,7 +413,7 @@ _CHECKED_ELSEWHERE = frozenset((("train", "checkpoint"), ("corpus", "output")))
 
 
 def _check_replaced(args: argparse.Namespace, writes: dict[str, str]) -> list[str]:
-    """Looks at the outputs of a command (flag -> path) that exist already. Returns what to say of them when it has
+    """Looks at the outputs of a command (flag -> path) that exist already. Returns the notes about them for when it has
     replaced them. Raises ArgumentError for a file of another kind than the command writes, or a tokenizer next to token
     files that another tokenizer made, unless there is --force."""
     replaced: list[str] = []

@@ -225,7 +225,7 @@ def clean(
 
 
 def _asked(steps: Steps, target: Target, staged: Staged) -> dict[str, Any]:
-    """Returns what a call asks for, in JSON values, by the names of parameters: see `differences`."""
+    """Returns the settings of a call, in JSON values, by the names of parameters: see `differences`."""
     found = {field.name: getattr(steps, field.name) for field in fields(steps)}
     found |= {"filters": dict(steps.filters.limits()), "scorers": {it.name: it.max_score for it in steps.scorers}}
     read = found.pop("read")
@@ -310,7 +310,7 @@ _FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory per paragraph or document: whet
 
 
 class Decided(NamedTuple):
-    """What happens to the documents of a result."""
+    """The decisions about the documents of a result."""
 
     result: Result
     drops: Array  # uint8, shape (documents,): why a document is dropped, as its place in REASONS, or 0 if it is kept
@@ -360,7 +360,7 @@ class Decisions:
         return max(memory_left(limit), least) - count * each
 
     def by_result(self) -> Iterator[Decided]:
-        """Yields what happens to the documents of every result."""
+        """Yields the decisions about the documents of every result."""
         at = 0
         for result, start in zip(self._results, self._starts):
             drops, paragraphs = self._drops[start : start + result.documents], 0

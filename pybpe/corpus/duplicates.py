@@ -270,6 +270,6 @@ def _first(parents: memoryview, text: int) -> int:
 def _shorten(firsts: Array) -> None:
     """Replaces every text in the forest by the first one of its cluster."""
     for start in range(0, len(firsts), _BLOCK):
-        block = firsts[start : start + _BLOCK]  # a view. What is before it is done
+        block = firsts[start : start + _BLOCK]  # a view. Everything before it is done
         while ((parents := firsts[block]) != block).any():
             block[:] = parents

@@ -313,7 +313,7 @@ def check_texts(texts: Iterable[str]) -> _binding.Strings:
 
 class Measures:
     """The measures of some texts in UTF-8: name -> array of one number per text. NaN means that a measure does
-    not apply to a text. `names` are the measures that will be asked for: they decide what C counts."""
+    not apply to a text. `names` are the measures that the filters need. C counts only these."""
 
     def __init__(self, texts: _binding.Strings, names: Iterable[str]) -> None:
         names = {*names}

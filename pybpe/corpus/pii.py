@@ -90,8 +90,8 @@ def _compiled(kind: str, regex: str, *hints: str, check: Callable[[str], bool] =
 
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\."  # one part of a domain name
 _INTEGER_PART = r"(?<!\b\d,)(?<!\b\d\d,)"  # 3,14159265359 is a decimal number in much of the world
-_NUMBER = r"(?:(?<![\w.+-])|(?<=[A-Za-z]\.))" + _INTEGER_PART  # what may precede a number: also Tel.,
-_END = r"(?!\w|[.-]\d)"  # and what may not follow it
+_NUMBER = r"(?:(?<![\w.+-])|(?<=[A-Za-z]\.))" + _INTEGER_PART  # text that may precede a number: also Tel.,
+_END = r"(?!\w|[.-]\d)"  # and text that may not follow it
 _KEYS = {  # by prefix
     ("sk-",): r"sk-[A-Za-z0-9_-]{20,200}",  # OpenAI, Anthropic and others
     ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"): r"gh[pousr]_[A-Za-z0-9]{36,255}",  # GitHub
@@ -153,7 +153,7 @@ def find_pii(text: str, kinds: Iterable[str] = KINDS) -> list[Finding]:
     kinds = check_kinds(kinds)
     found: list[Finding] = []
     taken = bytearray(len(text))
-    # Two more characters, because a pattern looks at what follows it.
+    # Two more characters, because a pattern looks at the text after it.
     numbers = [(run.start(), run.end() + 2) for run in _DIGITS.finditer(text)]
     for kind, regex, hints, check in _PATTERNS:
         if kind not in kinds:

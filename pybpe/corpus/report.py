@@ -1,4 +1,4 @@
-"""Counts what happened to a corpus, and reports it: as text, JSON, or a self-contained HTML page."""
+"""Counts the changes of a corpus, and reports them: as text, JSON, or a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ _CHANGES = {"paragraph": "paragraph removed", "null": "NaN or infinite numbers t
 
 
 class Report:
-    """What `clean` returns.
+    """The result of `clean`.
 
     Attributes:
         tally: the counts, histograms and samples.

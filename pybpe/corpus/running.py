@@ -41,7 +41,7 @@ from .reading import DocumentBatch, batches, json_line
 from .report import Tally
 from .steps import CONFIDENCE, LANGUAGE, Steps, detect_language
 
-_VERSION = 9  # of what tasks return: results of another version are not used
+_VERSION = 9  # of the results of tasks: results of another version are not used
 
 
 def fingerprint_of(steps: Steps) -> str:

@@ -90,7 +90,7 @@ class Scorer(NamedTuple):
 
 @dataclass(frozen=True)
 class Steps:
-    """What `clean` does with documents. The fields are its keyword arguments, which errors name. Raises ArgumentError
+    """The steps of `clean`. The fields are its keyword arguments, which errors name. Raises ArgumentError
     for a value that is invalid or needs another one, and MissingExtraError if a step needs a package that is not
     installed."""
 
@@ -108,7 +108,7 @@ class Steps:
     dedup_paragraphs: bool
 
     def __post_init__(self) -> None:
-        where = self.kinds.where  # refuses what cannot separate documents, and what is no condition
+        where = self.kinds.where  # refuses a text that cannot separate documents, or is not a condition
         check_normalizer(self.normalizer)
         instance("filters", self.filters, Filters, "corpus.Filters, such as Filters.gopher()")
         self._check_languages()

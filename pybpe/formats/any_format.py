@@ -261,7 +261,7 @@ def _write_version_1(model: Model, path: _binding.PathLike) -> None:
 
 
 class _Format(NamedTuple):
-    name: str  # what errors call it
+    name: str  # its name in errors
     lacked: set[str]  # the features that it cannot hold
     write: Callable[[Model, _binding.PathLike], None] | None  # None for an object of another library
 

@@ -2,7 +2,7 @@
 
 It has the tokens, spelled as in vocab_merges.py, the merges, the special tokens, and the name of the rules that
 llama.cpp splits text into words (`pre`). Sources: llama.cpp, conversion/base.py (the fields), src/llama-vocab.cpp and
-src/unicode.cpp (the rules, and what is refused here), at its commit 0c1e570.
+src/unicode.cpp (the rules, and the refusals here), at its commit 0c1e570.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def new_writer(model: Model) -> Any:
 
 
 def header(writer: Any) -> bytes:
-    """Returns what precedes the tensors of a file, up to where the first one begins."""
+    """Returns the part of a file before the tensors, up to where the first one begins."""
     with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
         path = os.path.join(folder, "header")
         writer.write_header_to_file(Path(path))
@@ -107,7 +107,7 @@ def _pre(model: Model) -> str:
 
 
 def _check(model: Model, pre: str, names: list[str]) -> None:
-    """Raises UnsupportedError for what llama.cpp would read differently."""
+    """Raises UnsupportedError if llama.cpp would read the tokenizer differently."""
     specials = model.specials
     ids = set(specials.values())
     unused = {_UNUSED.format(i) for i, name in enumerate(names) if not name}

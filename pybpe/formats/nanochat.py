@@ -1,4 +1,4 @@
-"""What nanochat and autoresearch read: a folder with tokenizer.pkl, a pickled tiktoken.Encoding, and token_bytes.pt, a
+"""The files for nanochat and autoresearch: a folder with tokenizer.pkl, a pickled tiktoken.Encoding, and token_bytes.pt, a
 tensor of PyTorch with the number of bytes of every id, for bits per byte.
 
 Sources: nanochat/tokenizer.py and scripts/tok_train.py of karpathy/nanochat; prepare.py of karpathy/autoresearch.

@@ -306,7 +306,7 @@ def check_for_hugging_face(pattern: Pattern) -> None:
 
 
 def remedy() -> str:
-    """Returns what to do about a file whose pattern pybpe cannot use."""
+    """Returns the remedy for a file whose pattern pybpe cannot use."""
     how = by_caller("Pass pattern", "Give it another (`pybpe export TOK --pattern P -o NEW`)")
     return f"{how} if you know one that gives the same words"
 

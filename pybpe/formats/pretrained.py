@@ -47,7 +47,7 @@ _RULES = {"Qwen2Tokenizer": ("qwen2", "NFC"), "GPTNeoXTokenizer": ("gpt2", "NFC"
           "GPT2Tokenizer": ("gpt2", None), "CodeGenTokenizer": ("gpt2", None)}  # fmt: skip
 _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
 # The classes that, in version 4, put bos_token and eos_token around a text as add_bos_token and add_eos_token say, and
-# what they say unless they are given.
+# their defaults.
 _AROUND = {"LlamaTokenizer": (True, False), "CodeLlamaTokenizer": (True, False), "GemmaTokenizer": (True, False),
            "CohereTokenizer": (True, False), "GPTNeoXTokenizer": (False, False)}  # fmt: skip
 _OF_CLASS = ("tokenizer_class", "add_bos_token", "add_eos_token")

@@ -71,7 +71,7 @@ def _from_text_quickly(
     pattern: Pattern,
     decode: Callable[[int], bytes] | None,
 ) -> Model | None:
-    """Does what `from_text` does, with C reading the ranks and recovering the merges. Returns None if the content or
+    """Like `from_text`, with C reading the ranks and recovering the merges. Returns None if the content or
     the special tokens are unusual or invalid. Then the slow way finds the fault."""
     try:
         if not isinstance(specials, Mapping) or id_problem(specials.values()):

@@ -6,10 +6,10 @@ an error that names the part. The pre-tokenizer is in pre_tokenizer.py.
 
 There are two versions. Every version of the library reads 1.0; 2.0 is the one that its version 1.0 writes. Of what
 pybpe reads, 2.0 spells differently: byte_level in the model, where 1.0 has a step ByteLevel, regular expressions for
-another engine, templates with ids, merges, which are always pairs, and role_to_token, which says what ends a document.
+another engine, templates with ids, merges, which are always pairs, and role_to_token, which names the end of text.
 Sources of 2.0: tokenizers/tk-serialize/SPEC.md and tk-convert/src/convert.rs in Hugging Face's repository.
 
-Facts that only pybpe uses (how the tokenizer was trained, what ends a document, the chat template) are in the model
+Facts that only pybpe uses (how the tokenizer was trained, the end of text, the chat template) are in the model
 under the key "pybpe", which Hugging Face ignores.
 """
 
@@ -57,7 +57,7 @@ _PLAIN_MODEL = {
     "ignore_merges": False,
 }
 _EOS_ROLE = "eos_token"  # of role_to_token
-_UNKNOWN = {"unk_token": str, "fuse_unk": bool}  # what Model.unknown has, without empty values
+_UNKNOWN = {"unk_token": str, "fuse_unk": bool}  # the contents of Model.unknown, without empty values
 _ALWAYS_PLAIN = ("type", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 
 
@@ -131,7 +131,7 @@ def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_tr
 
 
 def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transformers: bool = False) -> Model | None:
-    """Does what `loads` does, with C reading the tokens and merges. Returns None if the file is unusual or invalid."""
+    """Like `loads`, with C reading the tokens and merges. Returns None if the file is unusual or invalid."""
     spans = _binding.tokenizer_json_spans(text)
     if spans is None:
         return None

@@ -397,7 +397,7 @@ def this_process() -> tuple[int, int]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What create_dataloader accepts as one source: token files, files of text, which are encoded in memory, and ids
+# The sources that create_dataloader accepts: token files, files of text, which are encoded in memory, and ids
 
 
 def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:

@@ -226,7 +226,7 @@ class Model:
     # Turns a chat into text, in Jinja, for transformers, or "" for no template, None for the one that fits the special
     # tokens.
     chat_template: str | None = None
-    # What else the configuration of a tokenizer of transformers says, such as the roles of special tokens. Saved files
+    # The rest of the configuration of a tokenizer of transformers, such as the roles of special tokens. Saved files
     # keep it. None for a tokenizer from elsewhere, whose roles formats/pretrained.py chooses.
     config: Mapping[str, object] | None = None
     # unk_token and fuse_unk of a tokenizer.json, which saved files keep. They say what Hugging Face does with a byte
@@ -376,7 +376,7 @@ class Model:
 
 
 def _of_fields(fields: Mapping[str, Any]) -> Model:
-    """Makes a model from what `Model.__reduce__` pickled."""
+    """Makes a model from the pickle of `Model.__reduce__`."""
     return Model(**{**fields, "visible": frozenset(fields["visible"])})
 
 
@@ -459,7 +459,7 @@ def special_ids_of(specials: Iterable[str] | Mapping[str, int]) -> dict[str, int
 
 
 def refuse_dropout(model: Model, what: str) -> None:
-    """Raises UnsupportedError if the model has dropout. `what` says what cannot be done with it."""
+    """Raises UnsupportedError if the model has dropout. `what` says which act is refused."""
     if model.dropout:
         raise UnsupportedError(
             f"{what}: this tokenizer leaves out merges at random (dropout {model.dropout:g})."

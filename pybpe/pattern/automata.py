@@ -149,7 +149,7 @@ class Alphabet:
 
 
 _MOST_THREADS = 20_000
-_LAST_NEWLINE = Seq((Repeat(NEWLINE, 0, 1), End()))  # what $ looks for
+_LAST_NEWLINE = Seq((Repeat(NEWLINE, 0, 1), End()))  # the place that $ looks for
 
 MATCH = 0
 
@@ -384,11 +384,11 @@ __all__ = ["compiled"]
 @lru_cache(maxsize=16)
 def compiled(pattern: str, of_bytes: bool = False) -> _binding.Pretok:
     """Returns the splitter with exactly the words that `regex` finds. With `of_bytes`, it reads a byte as the
-    character with that code point. UnsupportedError says what in the pattern does not compile."""
+    character with that code point. UnsupportedError names the part of the pattern that does not compile."""
     tree = parse(pattern, REGEX)
     if can_be_empty(tree):
         raise UnsupportedError("the pattern can match the empty string")
-    # The tree also matches the text between matches, if that is always a run of characters with which no match begins.
+    # The tree also matches the text between matches, if that is always a run of characters that begin no match.
     # The words are the same, and the automaton is faster: it never has to look for the next match.
     parts = tree.parts if isinstance(tree, Alt) else (tree,)
     sets = [run[0] for part in parts if (run := run_of(part)) is not None]

@@ -145,7 +145,7 @@ def encoding_of(path: str, parts: Sequence[bytes], is_whole: bool) -> str | None
     so few bytes are not that they can neither show the encoding nor matter.
 
     Args:
-        path: what errors call the text.
+        path: the name of the text in errors.
         parts: the text, or its start and other parts of it, which all begin and end between two lines.
         is_whole: whether the last one ends where the text does.
 
@@ -283,7 +283,7 @@ class Doubts:
         self._told = False
 
     def look(self, data: _binding.Data, path: str, offset: int, is_given: bool) -> str | None:
-        """Returns what `doubt_of` does; None if the warning was given. Several threads may call it at once."""
+        """Like `doubt_of`, but returns None if the warning was given. Several threads may call it at once."""
         return None if self._told and is_given else doubt_of(data, path, offset, is_given)
 
     def tell(self, doubt: str | None) -> None:
@@ -331,7 +331,7 @@ def doubt_of(data: _binding.Data, path: str, offset: int, is_given: bool) -> str
     )
 
 
-_WRONG = re.compile("[\udc80-\udcff]")  # what "surrogateescape" turns bytes that are not UTF-8 into
+_WRONG = re.compile("[\udc80-\udcff]")  # the results of "surrogateescape" for bytes that are not UTF-8
 _BEYOND = re.compile("[^\0-\x7f]+")
 
 

@@ -127,7 +127,7 @@ def places_of(folder: str, found: Sequence[str], content: Callable[[str], bytes]
 
 
 def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> Found:
-    """Returns what `corpus_of` does for a folder of this machine and its subfolders. Like grep -r and tar, it does not
+    """Like `corpus_of`, for a folder of this machine and its subfolders. Like grep -r and tar, it does not
     follow links to folders, because they may lead anywhere. It warns if one leads out of the folder.
 
     Args:
@@ -223,7 +223,7 @@ def _saved_dataset(place: Place) -> list[str] | None:
         state.json           {"_data_files": [{"filename": "data-00000-of-00002.arrow"}, ...], ...}: the order
         dataset_info.json    the features
         data-*.arrow         Arrow streams
-        cache-*.arrow        what `datasets` keeps there later: not part of the dataset
+        cache-*.arrow        files that `datasets` keeps there later: not part of the dataset
 
     `DatasetDict.save_to_disk` makes a folder with dataset_dict.json and one such folder per split.
 

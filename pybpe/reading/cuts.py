@@ -70,7 +70,7 @@ class Cutting(NamedTuple):
         normalizer: str | None,
         prefix_space: bool,
     ) -> Cutting:
-        """Returns the Cutting for a pattern, special tokens with what finds them, and what `cutter` takes."""
+        """Returns the Cutting for a pattern, special tokens with their finder, and the other arguments of `cutter`."""
         longest = max((len(text.encode()) for text in specials), default=0)
         cut = cutter(pattern, found, normalizer, prefix_space)
         return cls(cut, _CUT_CONTEXT + longest, not has_cuts(pattern, normalizer))

@@ -49,7 +49,7 @@ from .inputs import ReadOptions
 
 
 def name_it() -> str:
-    """Returns what to do about a tokenizer without an end of text."""
+    """Returns the remedy for a tokenizer without an end of text."""
     return by_caller(
         f"train with the special token {END_OF_TEXT}, or say in training which special token ends a document"
         f" (end_of_text), or add it to this tokenizer: tok.extend(['{END_OF_TEXT}'])",
@@ -296,7 +296,7 @@ def id_of(record: Mapping[str, Any], key: str) -> bytes | None:
 
 
 def spelled_ids(values: list[bytes]) -> list[bytes | None]:
-    """Returns what `id_of` does for values as their records spell them, b"" for none."""
+    """Like `id_of`, for values as their records spell them, b"" for none."""
     if b"\\" not in b"".join(values) and all(value[:1] == b'"' for value in values):  # json.loads takes longer
         return [value[1:-1] for value in values]
     return list(map(_spelled_id, values))
@@ -321,7 +321,7 @@ def _id_text(value: Any) -> bytes | None:
 
 
 def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str]:
-    """Returns the record of a line; or None, what is wrong with the line, and what to do about it."""
+    """Returns the record of a line; or None, the fault of the line, and the remedy."""
     try:
         record = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -545,7 +545,7 @@ class SkippedRecords:
 
 @contextmanager
 def listed_records(read: ReadOptions) -> Iterator[SkippedRecords]:
-    """Yields what adds up the records of a run. The list appears at the end of the block, unless the block raises.
+    """Yields an object that adds up the records of a run. The list appears at the end of the block, unless the block raises.
 
     Args:
         read: whether bad records are skipped, and where the list goes, if anywhere.

@@ -43,7 +43,7 @@ class NoText(NamedTuple):
     """A kind of file that is not read as text."""
 
     what: str  # the kind, such as "a zip archive"
-    advice: str  # what the user should do
+    advice: str  # the remedy
     is_own: bool = False  # whether pybpe writes such files. It leaves them out if it finds them in a folder
     is_json: bool = False  # whether the file is JSON, which `open_text` accepts as text
 
@@ -79,7 +79,7 @@ _MARKS = {
     b"pybpecnt": NoText("a file of word counts", "pass it to `pybpe train --counts`", is_own=True),
 }
 _STARTS = (*_MARKS, *(mark for mark, _ in PACKING_MARKS), *(number.to_bytes(4, "little") for number in _LLMC_FILES))
-# Text is what begins with none of these, but after white space with a letter, a digit, punctuation of ASCII other than
+# Text begins with none of these, but after white space with a letter, a digit, punctuation of ASCII other than
 # < and {, or the first byte of a longer character that is no byte order mark, and has no control characters. All other
 # kinds begin with something else, or have control characters.
 _PLAIN = re.compile(rb"(?!%s)\s*[!-;=-z|}~\xc2-\xee\xf0-\xf4]" % b"|".join(map(re.escape, _STARTS)), re.DOTALL)
@@ -205,7 +205,7 @@ def made_kind(path: str) -> str:
     """Returns the kind of a file that a command may have written, such as "a page", or the kind of any other file."""
     with open(path, "rb") as stream:
         head = stream.read(_MADE_HEAD_BYTES)
-        if head.startswith(b"%PDF-"):  # which says at its end what made it
+        if head.startswith(b"%PDF-"):  # which names its program at its end
             stream.seek(-min(_MADE_HEAD_BYTES, os.path.getsize(path)), os.SEEK_END)
             head += stream.read()
     found = llmc_file(head) or next((kind for mark, kind in _MADE.items() if mark.match(head)), None)

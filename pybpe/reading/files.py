@@ -105,7 +105,7 @@ class SmallFiles:
                 data = bytes(starts.data[begin:end])
                 parts.append(data.replace(b"\r", b"") if file.is_crlf else data)
                 continue
-            with file.open() as stream:  # which says what is wrong
+            with file.open() as stream:  # which names the fault
                 parts.append(stream.read())
         return memoryview(b"".join(parts)), array("Q", accumulate(map(len, parts), initial=0))
 
@@ -164,7 +164,7 @@ class Corpus:
 def look_at(
     paths: Iterable[str], read: ReadOptions, known: bool
 ) -> Iterator[tuple[InputFile | SmallFiles, NoText | None]]:
-    """Yields what `InputFile.look` returns for some local files, in order, many small ones together. C reads the starts
+    """Yields the results of `InputFile.look` for some local files, in order, many small ones together. C reads the starts
     of many at once, and small ones whole. `known` says that all are regular files or links."""
     rest = iter(paths)
     may_be_small = read.encoding in (None, "utf-8") and read.documents != "jsonl"
@@ -350,7 +350,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
 
 
 def _unarchived(looked: Iterable[_Looked], found: Found) -> Iterator[_Looked]:
-    """Yields what `look` returned, with the files in archives instead of these. Adds those that are left out to what
+    """Yields the results of `look`, with the files in archives instead of these. Adds those that are left out to what
     was found."""
     for part, what in looked:
         if isinstance(part, InputFile) and part.packing == "zip":
@@ -519,7 +519,7 @@ def stage(
     may depend on their size, and resuming on their content. So it does with the documents of an object.
 
     Args:
-        inputs: what `given_inputs` returns.
+        inputs: the result of `given_inputs`.
         read, outputs: as in corpus_files.
         columns: the columns that are wanted besides the text, as in Kinds.
 

@@ -136,7 +136,7 @@ class InputFile(NamedTuple):
     def of_start(
         cls, path: str, encoding: str | None, size: int, mtime_ns: int, head: bytes
     ) -> tuple[InputFile, NoText | None]:
-        """Returns what `look` returns for a local file with this start, which may be missing (see FileStarts)."""
+        """Like `look`, for a local file with this start, which may be missing (see FileStarts)."""
         if size == _binding.FileStarts.UNREAD:
             status = _status(path)
             if not stat.S_ISREG(status.st_mode):
@@ -175,7 +175,7 @@ class InputFile(NamedTuple):
         return cls(name, remote.size, 0, packing, encoding, "", remote)._described(head)
 
     def unarchived(self) -> tuple[Found, list[tuple[InputFile, NoText | None]]]:
-        """Returns the files in an archive, as a folder's are found, and what `look` returns for those that are kept.
+        """Returns the files in an archive, found like the files of a folder, and the results of `look` for the kept ones.
 
         Raises:
             FormatError: the archive is damaged, or has a file that cannot be read.
@@ -202,7 +202,7 @@ class InputFile(NamedTuple):
         return file, what
 
     def _described(self, head: bytes) -> tuple[InputFile, NoText | None]:
-        """Returns what `look` returns, judging by the first JSON_HEAD_BYTES of the text. A byte order mark shows the
+        """Like `look`, judging by the first JSON_HEAD_BYTES of the text. A byte order mark shows the
         encoding if the user does not say it."""
         if self.packing == "epub":  # whose text comes as UTF-8
             self = self._replace(encoding="utf-8")
@@ -328,7 +328,7 @@ class InputFile(NamedTuple):
         return self._opened(start, end)[0]
 
     def open_in_form(self, start: int = 0, end: int | None = None) -> tuple[BinaryIO, InputFile]:
-        """Returns what `open` does, and this object with its form, which the first bytes of a stream show."""
+        """Returns the stream of `open`, and this object with its form, which the first bytes of a stream show."""
         stream, file = self._opened(start, end)
         if file.form != self.form and file.form == "jsonl":
             tell_of_records([self.path])

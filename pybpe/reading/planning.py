@@ -237,7 +237,7 @@ class Plan:
         return map_ordered(self.fixed, self.loose_tasks(threads), threads)
 
     def loose_tasks(self, threads: int = 1) -> Iterator[Task]:
-        """Yields what `tasks` does, except that ranges of a text may begin and end anywhere: `fixed` finds the cuts
+        """Like `tasks`, except that ranges of a text may begin and end anywhere: `fixed` finds the cuts
         there. So a task can be read without planning those before it."""
         ranges = map_ordered(lambda pair: list(self.ranges(*pair)), self._parts(), threads)
         task, amount = list[Range](), 0

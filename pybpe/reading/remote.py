@@ -41,7 +41,7 @@ _PATIENCE_SECONDS = 5.0  # before a note that a server does not answer
 _LEAST_BYTES = 1 << 16  # the least that a request asks for: enough to recognize a file
 _PART_BYTES = 1 << 22
 _CONNECTIONS = 4
-_KEPT_ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")  # what streams.py recognizes
+_KEPT_ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")  # the formats that streams.py recognizes
 _ADVICE = {
     "http": "it may want a password or a signed URL, or the signature of this one may have expired",
     "s3": "for a public bucket, set AWS_SKIP_SIGNATURE=true",
@@ -236,7 +236,7 @@ def _content(url: str) -> bytes:
 
 
 def _of_glob(folder: str, found: list[str], pattern: list[str], only_folders: bool) -> Found:
-    """Returns what `corpus_of` does, for the files and folders that a glob matches. `found` is sorted."""
+    """Like `corpus_of`, for the files and folders that a glob matches. `found` is sorted."""
     folders = {path[:at] for path in found for at, char in enumerate(path) if char == "/"}
     matched = Found.none()
     end = "/" if only_folders else ""  # which is in the names that a disk's glob gives then, and sorts
@@ -353,7 +353,7 @@ def _opened(scheme: str, place: str) -> Any:
 
 
 def _aws_credentials() -> Any:
-    """Returns what finds credentials where boto3 does, such as ~/.aws; None if the environment says how to sign."""
+    """Returns a function that finds boto3's credentials, such as ~/.aws, or None if the environment says how to sign."""
     if {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE", "AWS_WEB_IDENTITY_TOKEN_FILE"} & os.environ.keys():
         return None
     from obstore.auth.boto3 import Boto3CredentialProvider
@@ -368,7 +368,7 @@ def _hub() -> Any:
 
 
 def _wait(url: str, function: Callable[[], Result]) -> Result:
-    """Returns function(), which Ctrl-C interrupts. Says if it takes long, as obstore repeats what fails. Turns the
+    """Returns function(), which Ctrl-C interrupts. Says if it takes long, because obstore repeats failed requests. Turns the
     errors of the libraries into pybpe's."""
     told = f"{without_secrets(url)}: no answer for {_PATIENCE_SECONDS:g} s, still trying"
     timer = threading.Timer(_PATIENCE_SECONDS, note, [told])
@@ -400,7 +400,7 @@ def _refusal(url: str, kind: str, text: str) -> Exception:
     elif kind.endswith("NotFoundError") or "status code: 404" in text:
         is_bucket = "NoSuchBucket" in text or "bucket does not exist" in text
         number, what = errno.ENOENT, "there is no such bucket" if is_bucket else "there is no such file"
-    else:  # a URL, and what the server wrote on the lines after the first, could repeat a signature
+    else:  # a URL, and the lines that the server wrote after the first, could repeat a signature
         first, cause = text.partition("\n")[0], re.search(r'(?:message|error): "([^"]*)"', text)
         reason = re.sub(r"https?://[^\s'\"]+", lambda found: without_secrets(found[0]), first)[:300] or kind
         return _unreadable(url, f"{reason}: {cause[1]}" if cause else reason)

@@ -168,7 +168,7 @@ class RowFile:
             yield at, self._checked(part.set_column, place, name, self._checked(part.column(place).dictionary_decode))
 
     def _selected(self, batch: Any) -> list[dict[str, Any]]:
-        """Returns what `_fields` does for the rows that are selected, and {} for others."""
+        """Like `_fields`, for the rows that are selected, and {} for others."""
         if self._select is None:
             return self._fields(batch)
         import pyarrow

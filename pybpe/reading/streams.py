@@ -20,7 +20,7 @@ from ..errors import ArgumentError, FileError, FormatError, MissingExtraError, U
 from ..support.parallel import end_if_unwanted
 
 _HASH_BLOCK = 1 << 18  # bytes. Fits in a CPU cache
-JSON_HEAD_BYTES = 1 << 16  # for what begins like JSON: its first lines show whether it is JSON lines
+JSON_HEAD_BYTES = 1 << 16  # for files that begin like JSON: the first lines show whether it is JSON lines
 POINTER = b"version https://git-lfs.github.com/spec/"  # how a file begins that Git LFS has not fetched
 PULL = "run `git lfs pull` in its repository"
 _SAMPLED_WHOLE = 1 << 16  # bytes of a file
@@ -144,7 +144,7 @@ def read_toml(path: _binding.PathLike) -> Any:
 
 
 def without_pointer(data: bytes, path: _binding.PathLike) -> bytes:
-    """Returns the content of a file. Raises FormatError for what Git has in place of a large file."""
+    """Returns the content of a file. Raises FormatError for a pointer that Git has in place of a large file."""
     if data.startswith(POINTER):
         raise FormatError(f"{_binding.path_text(path)}: a pointer of Git LFS, not the file itself: {PULL}")
     return data
@@ -211,7 +211,7 @@ class DerivedStream(io.RawIOBase):
     back, it begins again.
 
     Args:
-        name: what errors call it.
+        name: its name in errors.
         source: the other stream. When this object ends as a context manager, the source does.
         blocks: blocks(source) yields the content, in blocks that are not empty.
     """
@@ -349,7 +349,7 @@ def packing_of_name(path: str) -> str | None:
 
 _BLOCK = 1 << 17  # the number of bytes that are read at once
 _GZIP_BLOCK = 1 << 14  # less for gzip: zlib's module copies the rest of a step
-# What decompressing may take, so that a small file cannot take much memory: dictionaries of xz of up to 128 MiB, like
+# Limits of decompression, so that a small file cannot take much memory: dictionaries of xz of up to 128 MiB, like
 # zstd's own limit for windows. xz -9 needs 65 MiB.
 _MEMORY = 130 << 20
 _MEMORY_ERRORS = ("Memory usage limit exceeded", "Frame requires too much memory for decoding")

@@ -65,7 +65,7 @@ class Archived(NamedTuple):
 
 
 def files_of_archive(name: str, stream: BinaryIO) -> tuple[Found, dict[str, Archived]]:
-    """Returns what `corpus_of` does for the files of an archive, whose paths begin with its name, and where they are.
+    """Like `corpus_of`, for the files of an archive, whose paths begin with its name, and where they are.
 
     Raises:
         FormatError: the archive is damaged, or has a file that cannot be read.
@@ -121,7 +121,7 @@ def _count(stream: BinaryIO) -> int:
 
 
 def archived_file(name: str, archive: BinaryIO, place: Archived) -> DerivedStream:
-    """Returns the content of a file in an archive as a stream. `name` is what errors call it."""
+    """Returns the content of a file in an archive as a stream. `name` is its name in errors."""
     return DerivedStream(name, archive, partial(_unpacked, name, place))
 
 

@@ -58,8 +58,8 @@ class Status(NamedTuple):
 
 Watcher = Callable[[Status], object]
 
-# The command line adds what shows the progress besides the bar. A watcher gets the status when a step begins and
-# ends, and about once a second between.
+# The command line adds functions that show the progress besides the bar. A watcher gets the status when a step begins
+# and ends, and about once a second between.
 watchers: tuple[Watcher, ...] = ()
 _open: list[Progress] = []  # the steps that have not ended
 

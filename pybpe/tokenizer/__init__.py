@@ -383,7 +383,7 @@ class Tokenizer:
         disallowed_special: AllowedSpecial = (),
         num_threads: int | None = None,
     ) -> numpy.ndarray[Any, Any]:
-        """Does what `encode` does, and returns an array.
+        """Encodes like `encode`, and returns an array.
 
         Args:
             num_threads: number of threads for a long text (None for all CPUs). The ids do not depend on it.
@@ -472,7 +472,7 @@ class Tokenizer:
         from .explanation import explain
 
         specials = self._encoder.allowed((text,), allowed_special)
-        self._encoder.count(text, specials)  # refuses what `encode` refuses: dropout, bytes without a token
+        self._encoder.count(text, specials)  # refuses the same as `encode`: dropout, bytes without a token
         return explain(self._model, bytes(utf8(text)), specials)
 
     # ------------------------------------------------------------------------------------------------
@@ -620,7 +620,7 @@ class Tokenizer:
         them.
 
         Args:
-            template: what `encode(..., add_special_tokens=True)` puts around a text: a Template, one in Hugging Face's
+            template: the tokens that `encode(..., add_special_tokens=True)` puts around a text: a Template, one in Hugging Face's
                 syntax, such as "<s> $A </s>" where $A is the text, or None.
             chat_template: the Jinja template that transformers uses to turn a chat into text, or None.
             dropout: the default probability that `encode_dropout` passes over a merge. Unless it is 0, `encode`

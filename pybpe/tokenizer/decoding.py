@@ -240,7 +240,7 @@ class DecodeStream:
         return text
 
     def _push_bytes(self, token: int) -> str:
-        """Does what `push` does for a token that is new, is not whole characters, or follows part of a character."""
+        """Like `push`, for a token that is new, is not whole characters, or follows part of a character."""
         data = self._bytes_of(token, self._position)
         self._position += 1
         if token in self._skipped:

@@ -30,7 +30,7 @@ from ..support.parallel import map_ordered, run_interruptibly, worker_count
 AllowedSpecial = Literal["all"] | Collection[str]
 View = TypeVar("View")
 
-_FEW_TEXTS = 16  # for which separate calls take less time than gathering them
+_FEW_TEXTS = 16  # fewer texts: separate calls take less time than gathering them
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
 _GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread. Longer texts are in groups of their pieces

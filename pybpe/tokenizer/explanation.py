@@ -1,4 +1,4 @@
-"""How a text becomes ids, step by step: what `Tokenizer.explain` returns. It applies the rules of BPE as they are
+"""How a text becomes ids, step by step: the result of `Tokenizer.explain`. It applies the rules of BPE as they are
 defined, without a cache or a clever search, so it is slow, and short enough to learn from."""
 
 from __future__ import annotations

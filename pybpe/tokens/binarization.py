@@ -341,7 +341,7 @@ def _named(task: planning.Task, staged: Staged) -> tuple[planning.Task, bytes, b
 
 
 def name_of(inputs: object, given: list[str] | Iterable[Any], staged: Staged) -> str:
-    """Returns the files' NAME, taken from the first path of the inputs. `given` is what `given_inputs` returned."""
+    """Returns the files' NAME, taken from the first path of the inputs. `given` is the result of `given_inputs`."""
     if not isinstance(given, list) or not isinstance(inputs, (str, bytes, os.PathLike, list, tuple)):
         return "data"
     if given[0] == "-":

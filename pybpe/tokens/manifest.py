@@ -28,7 +28,7 @@ from ..tokenizer import Tokenizer
 FILE_NAME = "manifest.json"
 HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
-TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
+TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # the files that `prepare` writes next to token files
 VERSION = 2  # 1 had ranges of inputs in the shards
 
 
@@ -133,13 +133,13 @@ class Manifest:
 
     @property
     def packing(self) -> Mapping[str, Any] | None:
-        """What `pack` says about the rows: their sequence_length, the id of the pad, and so on. None if there are no
+        """The facts of `pack` about the rows: their sequence_length, the id of the pad, and so on. None if there are no
         packed rows."""
         return self.settings.get("packing")  # type: ignore[return-value]
 
     @property
     def mixture(self) -> Mapping[str, Any] | None:
-        """What `mix` says about the recipe and what came of it. None if the folder is not a mixture, or rows of one."""
+        """The facts of `mix` about the recipe and its result. None if the folder is not a mixture, or rows of one."""
         return self.settings.get("mixture")  # type: ignore[return-value]
 
     @property

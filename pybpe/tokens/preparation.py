@@ -107,7 +107,7 @@ def prepare_dataset(
 ) -> tuple[Tokenizer, Manifest]:
     """Does the work of `prepare`. If the folder has its result, returns that."""
     given = given_inputs(inputs)
-    planned = TrainPlan.of(training, options.read)  # refuses now what merging would refuse
+    planned = TrainPlan.of(training, options.read)  # refuses now, as merging would later
     counting = planned.count_settings
     mark = end_of_text_of(counting.specials, training.end_of_text)
     options.output.for_vocabulary(training.vocab_size, mark)  # refuses now, not after training

@@ -5,7 +5,7 @@
     file            the input, as the caller named it
     row             the record in that file, from 0: a JSON line (blank lines do not count), a row, a line with
                     `documents="line"`, and for other texts the number of the document in the file
-    id              what identifies the record, if the caller names its key: a text, or null
+    id              the id of the record, if the caller names its key: a text, or null
 
 A task does not know how many records of a file come before its own. So it counts from 0 in each result (see Read in
 task_encoder.py), and `documents_of`, which reads the results in order, adds up. The ending is not .parquet, and next to
@@ -162,7 +162,7 @@ def _joined(some: Sequence[Sources]) -> Sources:
 
 
 def _in_shards(borders: Array, edges: Array, sources: Sources) -> Iterator[tuple[int, Part]]:
-    """Yields what `_parts` does for documents. `edges` are where they begin, and the end of the last one."""
+    """Like `_parts`, for documents. `edges` are where they begin, and the end of the last one."""
     starts, (first, last) = edges[:-1], numpy.searchsorted(borders, [edges[0], edges[-1] - 1], side="right") - 1
     for number in range(first, last + 1):
         low, high = borders[number : number + 2]
@@ -228,7 +228,7 @@ def _strings(data: bytes, sizes: array[int]) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Reading, for what is made of token files
+# Reading, for output that is made from token files
 
 
 class Provenance(NamedTuple):

@@ -72,16 +72,16 @@ NamedTask = tuple[Any, bytes, bytes]
 
 
 class Job(NamedTuple):
-    """What makes the tokens of a run."""
+    """The parts that make the tokens of a run."""
 
     fingerprint: str  # a hash of everything that they depend on, except the tasks
     splits: int  # the number of splits
     tasks: Iterable[NamedTask]
     encode: Callable[[Iterable[Any], Doubts], Iterator[Encoded]]  # yields the tokens of some tasks, in order
-    encoder: TaskEncoder | None = None  # if tasks are texts: what encodes them, also for an executor's workers
+    encoder: TaskEncoder | None = None  # encodes the tasks, if they are texts, also for an executor's workers
     files: Corpus | None = None  # the files of these texts
     provenance: Callable[[str], Provenance] | None = None  # of the tokens of a split, as in documents_of
-    doing: tuple[str, str] = ("encoding", "B")  # for the progress bar: what is in progress, and the unit of its size
+    doing: tuple[str, str] = ("encoding", "B")  # for the progress bar: the name of the work, and the unit of its size
 
 
 def write_token_files(
@@ -364,7 +364,7 @@ def make_shards(
     Args:
         streams: the splits, at the end of all results.
         paths: the files of the results, in order.
-        make: yields what `make_shard` returns for each order.
+        make: yields the results of `make_shard` for the orders.
 
     Raises:
         ShardTooSmallError, LimitError: as sizes_of.

@@ -51,7 +51,7 @@ _SMALL = 1 << 12  # bytes of a piece
 _ALONE = -1  # instead of the split of a piece that is not small
 _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
 _RESULT_TOKENS = 1 << 20
-_TEXT, _MARK = "text", "mark"  # what the tokens of a split begin with in a task, or "" if that is known from before
+_TEXT, _MARK = "text", "mark"  # how the tokens of a split begin in a task, or "" if that is known from before
 
 
 class Marks(NamedTuple):
@@ -85,7 +85,7 @@ class Encoded(NamedTuple):
     segments: Sequence[Segment]  # in order
     size: int  # the amount of input read for them, such as bytes of text
     ends_task: bool = False  # whether a task ends with them
-    doubt: str | None = None  # what to say about a file that is not UTF-8 (see charset.py)
+    doubt: str | None = None  # a warning about a file that is not UTF-8 (see charset.py)
     notes: Sequence[RecordNotes] = ()  # the records of the pieces, in order
     sums: Sequence[int] = ()  # checksums of the text that was read, if the task reads a part of a file
     reads: Sequence[Read] = ()  # if the origins of documents are wanted

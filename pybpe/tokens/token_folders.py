@@ -80,7 +80,7 @@ class TokenFolder(NamedTuple):
     """A folder of finished token files."""
 
     path: str
-    manifest: Manifest  # what is in it
+    manifest: Manifest  # its contents
     sha256: str  # of the manifest's file, which has the hashes of the tokens
 
     @classmethod
@@ -129,7 +129,7 @@ class TokenFolder(NamedTuple):
 
 
 # ----------------------------------------------------------------------------------------------------
-# What several folders have in common
+# Common properties of several folders
 
 
 Parts = Sequence[tuple[str, TokenFolder]]

@@ -139,7 +139,7 @@ class _Marks(NamedTuple):
 def _mark_problems(split: str, manifest: Manifest, seen: Sequence[_Marks]) -> Iterator[Problem]:
     """Yields the contradictions of the marks in all shards of a split."""
     records, eot, packing = manifest.shards[split], manifest.settings.get("eot"), manifest.packing
-    if packing is not None:  # all documents, and what follows the cuts in them
+    if packing is not None:  # all documents, and the parts after the cuts in them
         parts = manifest.split_documents(split) + (packing["splits"].get(split) or {}).get("cuts", 0)
         found = sum(marks.before_text for marks in seen)
         if found != parts:

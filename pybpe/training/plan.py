@@ -234,7 +234,7 @@ class Stage(NamedTuple):
 class TrainPlan:
     """Everything except the text that the result depends on."""
 
-    options: TrainOptions  # what to train
+    options: TrainOptions  # the tokenizer to train
     count_settings: CountSettings  # how words are counted. Its special tokens are the base's and the new ones
     new_specials: Sequence[str]  # the special tokens that the base lacks
     # The pattern of stage 1 if there are two stages, for superwords. `count_settings` then has the pattern of stage 2.

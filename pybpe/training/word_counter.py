@@ -24,7 +24,7 @@ from .counts import CountSettings, Runs, sorted_blocks, write_blocks
 LEAST_MEMORY = 1 << 24
 _FULL = 0.85  # a table with this share of its room counts as full: the words of a piece must fit too
 _LARGE_TABLE = 1 << 17  # words, which take 6 MB
-_GROWTH_MAX = 4.0  # the most by which an estimate may multiply the size of a table
+_GROWTH_MAX = 4.0  # the largest factor by which an estimate may multiply the size of a table
 
 
 class WordCounter:

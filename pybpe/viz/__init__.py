@@ -78,7 +78,7 @@ def make_page(
     title = " · ".join([*filter(None, [source]), *named])
     parts = {
         "policy": _content_policy(style, script),
-        "title": html.escape(bytes(utf8(title)).decode()),  # a file's name may contain what UTF-8 cannot encode
+        "title": html.escape(bytes(utf8(title)).decode()),  # a file's name may not be UTF-8
         "version": html.escape(__version__),
         "style": style,
         "data": _json_in_html(data),

@@ -48,7 +48,7 @@ __all__ = ["ONIGURUMA", "REGEX", "RUST", "Dialect", "Writer", "parse", "translat
 
 def translate(pattern: str, source: Dialect, target: Dialect, *, whole: bool = False) -> str:
     """Translates a pattern to another dialect, with the same matches. Returns it unchanged if it means the same there.
-    UnsupportedError says what construct, and where, is not known to mean the same. A pattern that can match the empty
+    UnsupportedError names a construct, and its place, that is not known to mean the same. A pattern that can match the empty
     string is refused, and with `whole` one that may leave text unmatched."""
     tree = parse(pattern, source)
     if can_be_empty(tree):
@@ -99,7 +99,7 @@ def write(node: Node, dialect: Dialect, apart: bool = False) -> str:
 
 
 class Writer:
-    """Writes trees for one engine. Subclasses write what their engine spells differently."""
+    """Writes trees for one engine. Subclasses write the constructs that their engine spells differently."""
 
     def __init__(self, dialect: Dialect, apart: bool) -> None:
         self._dialect, self._apart = dialect, apart
@@ -243,7 +243,7 @@ def _sure(node: Node) -> CharSet | None:
 
 
 def _sure_sequence(parts: tuple[Node, ...]) -> CharSet | None:
-    """Does what `_sure` does for a sequence: takes the first required part, if all parts after it are optional."""
+    """Like `_sure`, for a sequence: takes the first required part, if all parts after it are optional."""
     barred: list[CharSet] = []  # characters that an earlier possessive part matches and never gives back
     for i, part in enumerate(parts):
         if not _can_be_left_out(part):

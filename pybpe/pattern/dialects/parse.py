@@ -476,7 +476,7 @@ class _Parser:
     # Classes
 
     def _class(self, flags: Flags) -> CharSet:
-        """Reads what follows a [."""
+        """Reads the rest after a [."""
         begin = self.at - 1
         negated = self._take("^")
         if self._rest(1) == "]":
@@ -537,7 +537,7 @@ class _Parser:
         return self._folded([(low, high)], flags, at)
 
     def _nested(self, flags: Flags, at: int) -> CharSet:
-        """Reads what follows a [ inside a class."""
+        """Reads the rest after a [ inside a class."""
         found = self._match(_POSIX_NAME)
         if found is not None:
             members = posix(found[2]) if self.dialect.posix else None

@@ -3,7 +3,7 @@
 The lengths of documents go into a file without a name, since there may be more than fit in memory.
 
 A document has a number in its split of its source. A key is a function of the seed, of the use of the key, and of
-that number, so it depends neither on the number of workers nor on what fits in memory. Documents are in random order if
+that number, so it depends neither on the number of workers nor on the memory. Documents are in random order if
 they are sorted by their keys: "decorating" and sorting, as in shuf(1). A key is splitmix64's finalizer applied twice,
 to a counter with a random start (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014). Starts
 are BLAKE2b hashes, so that keys for different purposes are independent.

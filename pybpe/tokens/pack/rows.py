@@ -1,4 +1,4 @@
-"""The tokens of rows, and what trainers other than llm.c need to know of a token.
+"""The tokens of rows, and the facts about tokens that trainers other than llm.c need.
 
     input_ids       | 1 2 3 | 7 8 .     (| is <|endoftext|>, . is padding, 7 8 is a part of a longer document)
     document_ids    0 0 0 0 1 1 1 -1
