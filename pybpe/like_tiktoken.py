@@ -32,8 +32,8 @@ def _base() -> Any:
 class Encoding(_base()):  # type: ignore[misc]
     """A tiktoken.Encoding with the same methods, results and errors, at pybpe's speed.
 
-    Methods that programs seldom call, such as `encode_with_unstable`, are tiktoken's own code. So is every call that pybpe
-    refuses: tiktoken then decides about the result or the error.
+    Methods that programs seldom call, such as `encode_with_unstable`, are tiktoken's own code. tiktoken also handles
+    every call that pybpe refuses, and decides about the result or the error.
 
     >>> from pybpe import train
     >>> encoding = Encoding(train(iter(["hello world"]), vocab_size=260), "mine")

@@ -1,5 +1,5 @@
-"""The files for nanochat and autoresearch: a folder with tokenizer.pkl, a pickled tiktoken.Encoding, and token_bytes.pt, a
-tensor of PyTorch with the number of bytes of every id, for bits per byte.
+"""The files for nanochat and autoresearch: a folder with tokenizer.pkl, a pickled tiktoken.Encoding, and
+token_bytes.pt, a tensor of PyTorch with the number of bytes of every id, for bits per byte.
 
 Sources: nanochat/tokenizer.py and scripts/tok_train.py of karpathy/nanochat; prepare.py of karpathy/autoresearch.
 """

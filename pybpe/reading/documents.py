@@ -545,7 +545,8 @@ class SkippedRecords:
 
 @contextmanager
 def listed_records(read: ReadOptions) -> Iterator[SkippedRecords]:
-    """Yields an object that adds up the records of a run. The list appears at the end of the block, unless the block raises.
+    """Yields an object that adds up the records of a run. The list appears at the end of the block, unless the block
+    raises.
 
     Args:
         read: whether bad records are skipped, and where the list goes, if anywhere.

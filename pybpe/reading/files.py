@@ -164,8 +164,8 @@ class Corpus:
 def look_at(
     paths: Iterable[str], read: ReadOptions, known: bool
 ) -> Iterator[tuple[InputFile | SmallFiles, NoText | None]]:
-    """Yields the results of `InputFile.look` for some local files, in order, many small ones together. C reads the starts
-    of many at once, and small ones whole. `known` says that all are regular files or links."""
+    """Yields the results of `InputFile.look` for some local files, in order, many small ones together. C reads the
+    starts of many at once, and small ones whole. `known` says that all are regular files or links."""
     rest = iter(paths)
     may_be_small = read.encoding in (None, "utf-8") and read.documents != "jsonl"
     in_utf8 = True if read.encoding is None else None

@@ -175,7 +175,7 @@ class InputFile(NamedTuple):
         return cls(name, remote.size, 0, packing, encoding, "", remote)._described(head)
 
     def unarchived(self) -> tuple[Found, list[tuple[InputFile, NoText | None]]]:
-        """Returns the files in an archive, found like the files of a folder, and the results of `look` for the kept ones.
+        """Returns the files in an archive, found like the files of a folder, and the results of `look` for kept ones.
 
         Raises:
             FormatError: the archive is damaged, or has a file that cannot be read.

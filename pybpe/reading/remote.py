@@ -353,7 +353,7 @@ def _opened(scheme: str, place: str) -> Any:
 
 
 def _aws_credentials() -> Any:
-    """Returns a function that finds boto3's credentials, such as ~/.aws, or None if the environment says how to sign."""
+    """Returns a provider of boto3's credentials, such as ~/.aws, or None if the environment says how to sign."""
     if {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE", "AWS_WEB_IDENTITY_TOKEN_FILE"} & os.environ.keys():
         return None
     from obstore.auth.boto3 import Boto3CredentialProvider
@@ -368,8 +368,8 @@ def _hub() -> Any:
 
 
 def _wait(url: str, function: Callable[[], Result]) -> Result:
-    """Returns function(), which Ctrl-C interrupts. Says if it takes long, because obstore repeats failed requests. Turns the
-    errors of the libraries into pybpe's."""
+    """Returns function(), which Ctrl-C interrupts. Tells the user if it takes long, because obstore repeats failed
+    requests. Turns the errors of the libraries into pybpe's."""
     told = f"{without_secrets(url)}: no answer for {_PATIENCE_SECONDS:g} s, still trying"
     timer = threading.Timer(_PATIENCE_SECONDS, note, [told])
     timer.daemon = True

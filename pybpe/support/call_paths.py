@@ -48,7 +48,7 @@ def check_once(paths: Iterable[str]) -> None:
 
 
 def check_files_once(files: Iterable[tuple[str, str, object]]) -> None:
-    """Does what `check_once` does. A file has its path, the input that leads to it, such as its folder, and its
+    """Like `check_once`. A file has its path, the input that leads to it, such as its folder, and its
     `input_id`."""
     seen: dict[object, tuple[str, str]] = {}
     for path, given, file in files:
@@ -69,7 +69,7 @@ def check_files_once(files: Iterable[tuple[str, str, object]]) -> None:
 
 
 def input_id(path: str) -> object:
-    """Returns what all names of an input have in common: "-" is the file or pipe that standard input reads."""
+    """Returns a key that all names of an input share: "-" is the file or pipe that standard input reads."""
     try:
         found = os.fstat(0) if path == "-" else os.stat(path)
     except (OSError, ValueError):
@@ -110,7 +110,7 @@ def of_glob(pattern: str) -> list[str]:
 
 
 def file_id(path: str) -> object:
-    """Returns what all names of a file have in common; None for a device or pipe, which no output replaces."""
+    """Returns a key that all names of a file share, or None for a device or pipe, which no output replaces."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

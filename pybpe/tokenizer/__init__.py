@@ -620,8 +620,8 @@ class Tokenizer:
         them.
 
         Args:
-            template: the tokens that `encode(..., add_special_tokens=True)` puts around a text: a Template, one in Hugging Face's
-                syntax, such as "<s> $A </s>" where $A is the text, or None.
+            template: the tokens that `encode(..., add_special_tokens=True)` puts around a text: a Template, one in
+                Hugging Face's syntax, such as "<s> $A </s>" where $A is the text, or None.
             chat_template: the Jinja template that transformers uses to turn a chat into text, or None.
             dropout: the default probability that `encode_dropout` passes over a merge. Unless it is 0, `encode`
                 and other functions that need one result for every text raise UnsupportedError.

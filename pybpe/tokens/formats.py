@@ -74,7 +74,7 @@ class Format:
         offsets: the name of the file that says where the documents of a split begin, if the caller asks for it, or
             "" if there is none. Its numbers (int64) count the tokens of all files of the split, and the last is
             their sum.
-        of_tokenizer: a file that describes the tokenizer, if there is one: its name, and a function that returns its content.
+        of_tokenizer: a file that describes the tokenizer, if there is one: its name, and a function for its content.
         check_packages: raises MissingExtraError if a package is not installed.
     """
 

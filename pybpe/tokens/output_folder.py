@@ -89,7 +89,7 @@ def made_before(folder: str, known: Manifest, force: bool, files: Iterable[Input
         folder: the output folder.
         known: the manifest of this call, as far as it is known: without a fingerprint if the call trains
             the tokenizer.
-        force: whether the call replaces what other calls have made.
+        force: whether the call replaces the output of other calls.
         files: the files that the call reads.
 
     Raises:

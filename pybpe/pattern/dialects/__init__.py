@@ -48,8 +48,8 @@ __all__ = ["ONIGURUMA", "REGEX", "RUST", "Dialect", "Writer", "parse", "translat
 
 def translate(pattern: str, source: Dialect, target: Dialect, *, whole: bool = False) -> str:
     """Translates a pattern to another dialect, with the same matches. Returns it unchanged if it means the same there.
-    UnsupportedError names a construct, and its place, that is not known to mean the same. A pattern that can match the empty
-    string is refused, and with `whole` one that may leave text unmatched."""
+    If a construct is not known to mean the same, UnsupportedError names it and its place. A pattern that can match the
+    empty string is refused, and with `whole` one that may leave text unmatched."""
     tree = parse(pattern, source)
     if can_be_empty(tree):
         raise UnsupportedError("the pattern can match the empty string, after which engines continue differently")
