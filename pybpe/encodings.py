@@ -99,7 +99,7 @@ def get_encoding(name: str) -> Tokenizer:
 
 
 def _cache_folder() -> str:
-    """Returns the folder of tiktoken's cache; "" if there is to be none."""
+    """Returns the folder of tiktoken's cache, or "" if the user wants none."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     return os.path.join(tempfile.gettempdir(), "data-gym-cache") if folder is None else folder
 

@@ -113,7 +113,7 @@ class Encoding(_base()):  # type: ignore[misc]
         return super().decode(tokens, errors) if text is None else text  # type: ignore[no-any-return]
 
     def _decoded(self, decode: Callable[..., Any], tokens: Sequence[int], *errors: str) -> Any:
-        """Returns decode(tokens, *errors); None if tiktoken must decide."""
+        """Returns decode(tokens, *errors), or None if tiktoken must decide."""
         try:
             return decode(tokens, *errors) if isinstance(tokens, _SEQUENCES) else None
         except ArgumentError:

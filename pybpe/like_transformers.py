@@ -119,7 +119,7 @@ def _is_left(special: str) -> bool:
 
 
 def _utf8_texts(text: Any) -> list[bytes]:
-    """Returns one text or several as UTF-8; none if they are something else."""
+    """Returns one text or several as UTF-8, or none if they are something else."""
     texts = [text] if isinstance(text, str) else text
     if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
         return []
@@ -318,7 +318,7 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
         spaces_between_special_tokens: Any = None,  # which transformers ignores
         **others: Any,
     ) -> list[str] | None:
-        """Returns the texts of rows of ids; None if transformers must decode them."""
+        """Returns the texts of rows of ids, or None if transformers must decode them."""
         cleans = clean_up_tokenization_spaces
         if others or (self.clean_up_tokenization_spaces if cleans is None else cleans):
             return None

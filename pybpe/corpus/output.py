@@ -231,7 +231,7 @@ def check_outside(folder: str, **others: str | None) -> None:
 
 
 def _sample(path: str) -> list[object] | None:
-    """Returns the size of a file, and a hash of parts of it; None if there is no file."""
+    """Returns the size of a file, and a hash of parts of it, or None if there is no file."""
     with suppress(FileNotFoundError), file_errors(path, "cannot be read"):
         size = os.path.getsize(path)
         return [size, sample_of(path, size, _SAMPLED).hex()]

@@ -234,7 +234,7 @@ def write(model: Model, path: _binding.PathLike, format: str | None = None, ids_
 
 
 def format_of(path: _binding.PathLike) -> str:
-    """Returns the format for the ending of a path; "pretrained" if it has none."""
+    """Returns the format for the ending of a path, or "pretrained" if it has none."""
     ending = os.path.splitext(_binding.path_text(path))[1]
     if ending and ending not in _ENDINGS:
         known = ", ".join(_ENDINGS)

@@ -353,7 +353,7 @@ def _plain(value: Any) -> Any:
 
 
 def token_text(token: Any) -> str | None:
-    """Returns the text of a token that a configuration gives as a string or an object; None for anything else."""
+    """Returns the text of a token that a configuration gives as a string or an object, or None for anything else."""
     text = token.get("content") if isinstance(token, dict) else getattr(token, "content", token)
     return text if isinstance(text, str) else None
 

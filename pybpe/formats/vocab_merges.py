@@ -112,7 +112,7 @@ def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.Pat
 
 
 def token_names(model: Model) -> list[str]:
-    """Returns every token as vocab.json spells it; "" for an unused id. Raises UnsupportedError if a special token has
+    """Returns the tokens as vocab.json spells them, "" for an unused id. Raises UnsupportedError if a special token has
     the same spelling as an ordinary token, so these formats cannot distinguish them."""
     names = [token.decode("latin-1").translate(BYTE_TO_CHAR) for token in model.tokens]
     aliases = set(model.aliases)

@@ -526,7 +526,7 @@ def _pairs(merges: Iterable[tuple[bytes, bytes]], by_bytes: Mapping[bytes, int])
 
 
 def _tokens(vocab: Mapping[int, bytes]) -> list[bytes]:
-    """Returns the tokens by id; b"" for an unused id."""
+    """Returns the tokens by id, with b"" for an unused id."""
     instance("vocab", vocab, Mapping, "a dictionary id -> bytes")
     by_id = {whole_number("an id in vocab", i, 0, MOST_IDS - 1): token for i, token in vocab.items()}
     if problem := id_problem(by_id):

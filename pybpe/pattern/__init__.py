@@ -237,7 +237,7 @@ class Pattern:
 
     @property
     def custom(self) -> str | None:
-        """The regular expression of a custom pattern; None for a built-in pattern."""
+        """The regular expression of a custom pattern, or None for a built-in pattern."""
         return self.regex if self.is_custom else None
 
     def __eq__(self, other: object) -> bool:
@@ -259,7 +259,7 @@ class Pattern:
 
     @cached_property
     def pretok(self) -> _binding.Pretok | None:
-        """The C splitter; None if there is none. `word_ends` then runs the regular expression in Python."""
+        """The C splitter, or None if there is none. `word_ends` then runs the regular expression in Python."""
         if self.steps:
             parts = [part for step in self.steps if (part := step.pretok) is not None]
             return _binding.Pretok.from_sequence(parts) if len(parts) == len(self.steps) else None

@@ -189,7 +189,7 @@ def char_sets(node: Node) -> Iterator[CharSet]:
 
 
 def _as_set(node: Node) -> CharSet | None:
-    """Returns the set if a node matches one character of a set; None if it is something else."""
+    """Returns the set if a node matches one character of a set, or None if it is something else."""
     if isinstance(node, (Chars, Either, Both)):
         return node
     if isinstance(node, Atomic):

@@ -206,7 +206,7 @@ def _content(path: str) -> bytes:
 
 
 def _listed(place: Place, manifest: str) -> Iterator[str]:
-    """Yields the files that a manifest lists, and the manifest; nothing if pybpe did not write it."""
+    """Yields the manifest and the files that it lists, or nothing if pybpe did not write it."""
     try:
         found = json.loads(place.content(place.prefix + manifest).decode("utf-8", "surrogateescape"))
         if found["tokenizer"]["fingerprint"] and found["settings"]:

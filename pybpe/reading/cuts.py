@@ -105,7 +105,7 @@ def _characters(data: memoryview) -> str:
 
 
 def _last_cut(cut: Cut, block: memoryview, searched: int) -> int:
-    """Returns a late safe cut of a block whose first `searched` bytes have none; 0 if there is none."""
+    """Returns a late safe cut of a block whose first `searched` bytes have none, or 0 if there is none."""
     size = len(block)
     for start in (max(searched, size - _CUT_WINDOW), searched):
         found = cut(block, start)

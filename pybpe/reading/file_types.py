@@ -35,7 +35,7 @@ _LLMC_FILES: dict[int, str] = {
 
 
 def llmc_file(head: bytes) -> str | None:
-    """Returns the kind of a file of llm.c, such as "a token shard", judging by its first bytes; otherwise None."""
+    """Returns the kind of a file of llm.c, such as "a token shard", judging by its first bytes, or None."""
     return _LLMC_FILES.get(int.from_bytes(head[:4], "little"))
 
 
@@ -219,7 +219,7 @@ def made_kind(path: str) -> str:
 
 
 def row_kind(path: str) -> str | None:
-    """Returns "parquet" or "arrow" for a file whose documents are rows, judging by its name; otherwise None."""
+    """Returns "parquet" or "arrow" if the name of a file says that its documents are rows, otherwise None."""
     name = path.lower()
     if not name.endswith(ROW_ENDINGS):  # most files
         return None

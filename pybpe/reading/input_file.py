@@ -490,7 +490,7 @@ def says_nothing(ending: str) -> bool:
 
 
 def form_of_name(path: str) -> str:
-    """Returns the kind of content that the name of a file shows; "" if it shows nothing."""
+    """Returns the kind of content that the name of a file shows, or "" if it shows nothing."""
     return row_kind(path) or ("jsonl" if says_records(path) else "")
 
 

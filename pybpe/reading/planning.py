@@ -614,7 +614,7 @@ def progress_total(files: Corpus, text_key: str) -> int | None:
 
 
 def _left_of_stdin() -> int | None:
-    """Returns the size of the rest of the file that standard input is; None for a pipe, or a compressed file."""
+    """Returns the size of the rest of standard input if it is a file, or None for a pipe or a compressed file."""
     with suppress(OSError, ValueError):
         status, at = os.fstat(0), os.lseek(0, 0, os.SEEK_CUR)
         if stat.S_ISREG(status.st_mode):

@@ -225,7 +225,7 @@ class DerivedStream(io.RawIOBase):
         self._block, self._at, self._given = b"", 0, 0
 
     def _take(self, size: int) -> bytes:
-        """Returns the next bytes, at most `size`; b"" at the end."""
+        """Returns the next bytes, at most `size`, or b"" at the end."""
         if self._at == len(self._block):
             blocks, self._blocks = self._blocks, None  # an error below leaves it so
             if blocks is None:

@@ -65,7 +65,7 @@ if sys.platform == "win32":  # pragma: no cover (other systems)
             shutil.copyfile(os.path.join(os.path.dirname(link), target), link)
 
     def open_files_limit() -> int | None:
-        """Returns how many files this process may have open; None if nothing limits it."""
+        """Returns how many files this process may have open, or None if nothing limits it."""
         return None
 
     def machine_memory() -> int | None:
@@ -129,7 +129,7 @@ else:
         os.symlink(target, link)
 
     def open_files_limit() -> int | None:
-        """Returns how many files this process may have open; None if nothing limits it."""
+        """Returns how many files this process may have open, or None if nothing limits it."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return None if soft == resource.RLIM_INFINITY else soft
 

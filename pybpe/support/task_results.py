@@ -202,7 +202,7 @@ def headers_of(path: str, is_read: bool = False) -> list[dict[str, Any]] | None:
 
 
 def size_of(path: str) -> int:
-    """Returns the size of a file; -1 if there is none. Another program may have removed it, or a part of it."""
+    """Returns the size of a file, or -1 if there is none. Another program may have removed it, or a part of it."""
     try:
         return os.path.getsize(path)
     except OSError:

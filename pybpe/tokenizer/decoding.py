@@ -225,7 +225,7 @@ class DecodeStream:
         return f"DecodeStream(after {number_of(self._position, 'id')} of {self._tokenizer!r})"
 
     def push(self, token: int) -> str:
-        """Returns the text that one more id completes; "" if it completes no character.
+        """Returns the text that one more id completes, or "" if it completes no character.
 
         Raises:
             ArgumentError: the id is not in the vocabulary. The stream does not change.

@@ -369,7 +369,7 @@ class OutputOptions:
 
     @property
     def mark(self) -> str | None:
-        """The special token that is the mark; None for the tokenizer's end of text."""
+        """The special token that is the mark, or None for the tokenizer's end of text."""
         if self.eot is None or self.eot in self.EOT_MODES:
             return None
         place, _, token = self.eot.partition(":")

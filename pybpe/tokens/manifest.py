@@ -33,7 +33,7 @@ VERSION = 2  # 1 had ranges of inputs in the shards
 
 
 def manifest_name(folder: str) -> str:
-    """Returns the name of a folder's manifest; FILE_NAME if there is none."""
+    """Returns the name of a folder's manifest, or FILE_NAME if there is none."""
     has_hidden = os.path.exists(os.path.join(folder, HIDDEN_NAME))
     return HIDDEN_NAME if has_hidden and not os.path.exists(os.path.join(folder, FILE_NAME)) else FILE_NAME
 
@@ -228,7 +228,7 @@ class Manifest:
 
 
 def found_manifest(folder: str) -> Manifest | None:
-    """Returns the manifest of a folder; None if there is none, or it is damaged."""
+    """Returns the manifest of a folder, or None if there is none or it is damaged."""
     if os.path.exists(os.path.join(folder, manifest_name(folder))):
         with suppress(FileError, FormatError):
             return Manifest.load(folder)

@@ -225,7 +225,7 @@ def stale_tokenizer(folder: str, ours: str | None) -> str | None:
 
 
 def _fingerprint(folder: str, name: str) -> str | None:
-    """Returns the fingerprint of the tokenizer in a file; None if there is none."""
+    """Returns the fingerprint of the tokenizer in a file, or None if there is none."""
     with suppress(FileError, FormatError, UnsupportedError):
         return Tokenizer.from_file(os.path.join(folder, name)).model.fingerprint
     return None

@@ -312,7 +312,7 @@ def is_plain(file: InputFile | SmallFiles) -> bool:
 
 
 def _sum(piece: Piece) -> int:
-    """Returns the size and the CRC-32 of a piece; 0 for rows and small files, which tasks name with their versions."""
+    """Returns the size and the CRC-32 of a piece. 0 for rows and small files, which tasks name with their versions."""
     return len(piece.data) << 32 | zlib.crc32(piece.data) if isinstance(piece.data, memoryview) else 0
 
 

@@ -232,7 +232,7 @@ class TokenStream:
 
     @property
     def paths(self) -> list[str]:
-        """The files; none if the stream is an array."""
+        """The files, or none if the stream is an array."""
         source = self._arguments[0]
         return source if isinstance(source, list) else []
 

@@ -215,7 +215,7 @@ def _count(least: int, most: int | None) -> str:
 
 
 def first_uncovered(node: Node) -> int | None:
-    """Returns the first code point that may fail to begin a match in some context; None if there is none."""
+    """Returns the first code point that may fail to begin a match in some context, or None if there is none."""
     sure = _sure(node)
     if sure is None:
         return 0
@@ -229,7 +229,7 @@ def _all_characters() -> str:
 
 
 def _sure(node: Node) -> CharSet | None:
-    """Returns characters that begin a match of the node in every context; None if none are known."""
+    """Returns characters that begin a match of the node in every context, or None if none are known."""
     if isinstance(node, (Chars, Either, Both)):
         return node
     if isinstance(node, Alt):

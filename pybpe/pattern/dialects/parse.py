@@ -320,7 +320,7 @@ class _Parser:
         return node
 
     def _quantifier(self) -> tuple[int, int | None, bool] | None:
-        """Returns the least, the most, and whether braces are used; None if there is no quantifier."""
+        """Returns the minimum, the maximum and whether braces are used, or None if there is no quantifier."""
         for sign, least, most in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
             if self._take(sign):
                 return least, most, False

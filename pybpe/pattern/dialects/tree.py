@@ -174,7 +174,7 @@ def seq(parts: Iterable[Node]) -> Node:
 
 
 def _next_character(node: Node) -> CharSet | None:
-    """Returns the set that a lookahead at one character requires; None for any other node."""
+    """Returns the set that a lookahead at one character requires, or None for any other node."""
     if not isinstance(node, Look) or node.behind or not isinstance(node.part, (Chars, Either, Both)):
         return None
     return without(node.part) if node.negated else node.part
@@ -221,7 +221,7 @@ def run_of(node: Node) -> tuple[CharSet, int | None] | None:
 
 
 def width(node: Node) -> int | None:
-    """Returns how many characters a node of plain sets matches; None if that varies, or if the node looks around."""
+    """Returns how many characters a node of plain sets matches, or None if that varies or the node looks around."""
     if isinstance(node, Chars):
         return 1
     if isinstance(node, (Seq, Alt)):
