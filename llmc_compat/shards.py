@@ -20,8 +20,8 @@ from pybpe._lazy import numpy
 from pybpe.arguments import together, whole_number
 from pybpe.errors import ArgumentError, FormatError, LimitError
 from pybpe.reading.cuts import line_cut, stream_pieces
-from pybpe.reading.documents import json_problem
 from pybpe.reading.files import open_text
+from pybpe.reading.records import json_problem
 
 _MOST = (1 << 31) - 1  # llm.c counts in int
 _VERSIONS = {2: 1, 4: 7}  # by bytes per id

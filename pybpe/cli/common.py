@@ -24,11 +24,11 @@ from .._lazy import futures, shutil, tempfile
 from ..arguments import number_of, refuse_as_output, without_secrets
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, file_errors, note, warn
 from ..reading.charset import check_encoding
-from ..reading.documents import list_name, remove_list
 from ..reading.file_types import holds_records, made_kind, says_records
 from ..reading.files import text_file
 from ..reading.input_file import tell_of_crlf, tell_of_encodings
 from ..reading.inputs import first_of
+from ..reading.records import list_name, remove_list
 from ..reading.streams import ENDINGS, Peekable
 from ..support import progress as watching
 from ..support.call_paths import check_paths, with_content

@@ -21,11 +21,11 @@ from .. import _binding
 from .._lazy import Array, futures, numpy
 from ..arguments import chosen, instance, param, refuse_unused, whole_number
 from ..errors import ArgumentError, note, warn
-from ..reading.documents import RecordNotes, SkippedRecords, check_list, list_name, remove_list, tell_nulls
 from ..reading.files import Staged, stage
 from ..reading.input_file import check_has_text
 from ..reading.inputs import Inputs, ReadOptions
 from ..reading.objects import given_inputs
+from ..reading.records import RecordNotes, SkippedRecords, check_list, list_name, remove_list, tell_nulls
 from ..support.call_paths import check_paths
 from ..support.parallel import RunOptions, memory_left
 from ..support.progress import Progress

@@ -17,10 +17,11 @@ from .. import _binding
 from ..arguments import utf8
 from ..errors import FormatError
 from ..reading.cuts import Cutting
-from ..reading.documents import CLUSTER, RECORDS, Kinds, RecordNotes, field_path, json_value, record_line, records
+from ..reading.documents import CLUSTER, RECORDS, Kinds
 from ..reading.files import Staged
 from ..reading.pieces import Piece, add_documents, lent_divider, pieces_of
 from ..reading.planning import Plan, SplitOptions, Task, task_fingerprint
+from ..reading.records import RecordNotes, field_path, json_value, record_line, valid_records
 from ..reading.rows import Texts
 
 _ONE_SPLIT = (1.0,)
@@ -93,7 +94,7 @@ def _documents(
         if (found := _binding.read_records(data, key, no_cluster)) is not None:
             notes.end, notes.records, notes.lines = notes.start + len(data), found.records, found.line_ends
             return found.texts, found.lines, None, 0
-        pairs = [(utf8(record[key]), line) for record, line in records(data, key, notes) if record[key]]
+        pairs = [(utf8(record[key]), line) for record, line in valid_records(data, key, notes) if record[key]]
         lines = [json_line(line, {key: text.decode()}, without) for text, line in pairs]
         return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines), None, 0
     if not isinstance(data, memoryview) and data.fields:

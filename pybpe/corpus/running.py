@@ -25,9 +25,9 @@ from ..arguments import param
 from ..errors import ArgumentError, note
 from ..normalize import normalize_text
 from ..reading.charset import Doubts
-from ..reading.documents import SkippedRecords, headers_if_done, results_when_done
 from ..reading.files import Corpus, Staged
 from ..reading.planning import TASK_BYTES, anchored, progress_total
+from ..reading.records import SkippedRecords, headers_if_done, results_when_done
 from ..reading.remote import reads_urls
 from ..support import platform
 from ..support.executors import Workers, versions

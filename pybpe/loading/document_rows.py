@@ -30,11 +30,12 @@ from ..errors import ArgumentError
 from ..model import refuse_dropout
 from ..reading.charset import Doubts
 from ..reading.cuts import PIECE_BYTES
-from ..reading.documents import Kinds, SkippedRecords, check_mark, name_it
+from ..reading.documents import Kinds, check_mark, name_it
 from ..reading.files import Staged, corpus_files, stage
 from ..reading.inputs import Inputs, ReadOptions
 from ..reading.objects import given_inputs
 from ..reading.planning import TASK_BYTES, Plan, SplitOptions, Task
+from ..reading.records import SkippedRecords
 from ..support.output_files import temporary_folder
 from ..support.parallel import RunOptions
 from ..support.permutation import shuffled_numbers

@@ -89,7 +89,7 @@ class ReadOptions:
         encoding: the encoding of files, by Python's name. None, or "auto", to decide file by file.
         keep_crlf: whether \\r\\n is read as it is in text files that have it throughout, otherwise as \\n.
         documents: one of DOCUMENTS: what separates documents in files whose name does not show it (see documents.py).
-        on_error: one of ON_ERROR: what happens at a record that is not valid (see documents.py).
+        on_error: one of ON_ERROR: what happens at a record that is not valid (see records.py).
         skipped: the file that lists the records that are skipped, or None if the caller decides where the list goes.
 
     Raises:

@@ -19,8 +19,8 @@ from typing import Any
 
 from ..arguments import instance, param, shown
 from ..errors import ArgumentError, FormatError
-from .documents import field_path, record_line, tell_nulls
 from .inputs import Inputs, ReadOptions, path_list
+from .records import field_path, record_line, tell_nulls
 
 OBJECT = "<documents>"  # instead of the name of a file, in manifests and errors
 _BATCH = 1000  # rows of a dataset that are decoded at once

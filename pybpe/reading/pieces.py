@@ -19,22 +19,13 @@ from .. import _binding
 from ..arguments import option, param, refuse_unused, utf8, whole_number
 from .charset import are_utf8, doubt_of
 from .cuts import Cut, stream_pieces, without_mark
-from .documents import (
-    CLUSTER,
-    RECORDS,
-    Kinds,
-    RecordNotes,
-    field_path,
-    id_of,
-    mark_matcher,
-    records,
-    spelled_ids,
-)
+from .documents import CLUSTER, RECORDS, Kinds, mark_matcher
 from .files import SmallFiles
 from .input_file import InputFile
 from .inputs import ReadOptions
 from .objects import OBJECT
 from .planning import Plan, Range, Task, hash_split, last_hashes
+from .records import RecordNotes, field_path, id_of, spelled_ids, valid_records
 from .rows import Texts, open_rows
 
 
@@ -83,7 +74,7 @@ class Piece(NamedTuple):
             return list(self.data)
         if self.is_text:
             return [utf8(self.data)]
-        return [utf8(record[text_key]) for record, _ in records(self.data, text_key, self.notes)]
+        return [utf8(record[text_key]) for record, _ in valid_records(self.data, text_key, self.notes)]
 
 
 def text_piece(data: memoryview) -> Piece:
@@ -248,7 +239,7 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
             origins = [(list[int](), list[bytes | None]()) for _ in shares]
             triples: Iterable[tuple[int, bytes, Mapping[str, object]]]
             if isinstance(piece.data, memoryview):
-                some = records(piece.data, key, piece.notes)
+                some = valid_records(piece.data, key, piece.notes)
                 triples = ((piece.notes.records - 1, utf8(record[key]), record) for record, _ in some)
             else:
                 triples = piece.data.records()

@@ -33,10 +33,11 @@ from ..support import platform
 from ..support.parallel import map_ordered
 from ..support.progress import About
 from .cuts import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
-from .documents import Kinds, RecordNotes, records
+from .documents import Kinds
 from .files import Corpus, SmallFiles
 from .input_file import InputFile
 from .inputs import STDIN, first_of
+from .records import RecordNotes, valid_records
 from .rows import RowGroups, open_rows
 from .streams import ENDINGS, Limited, decompressed, packing_of_content
 
@@ -496,9 +497,8 @@ def _ends_in(data: memoryview, at: int, file: InputFile, kinds: Kinds) -> Iterat
         if divider.divide(kind, part):
             found = divider.documents(0).count > 0
         else:
-            found = any(
-                record[key] for record, _ in records(part, key, RecordNotes(file.path, at + begin, kinds.read.skips))
-            )
+            notes = RecordNotes(file.path, at + begin, kinds.read.skips)
+            found = any(record[key] for record, _ in valid_records(part, key, notes))
         if found:
             yield at + end
         begin = end

@@ -22,8 +22,8 @@ from .._lazy import numpy
 from ..arguments import can_pass, param
 from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
 from .cuts import PIECE_BYTES
-from .documents import RecordNotes, field_path
 from .input_file import InputFile
+from .records import RecordNotes, field_path
 
 Result = TypeVar("Result")
 

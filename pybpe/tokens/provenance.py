@@ -29,9 +29,9 @@ from typing import IO, Any, NamedTuple, cast
 from .._lazy import Array, numpy
 from ..arguments import is_url
 from ..errors import ArgumentError, FileError, FormatError, file_errors, note
-from ..reading.documents import RecordNotes, record_line, records
 from ..reading.input_file import InputFile
 from ..reading.planning import SPLIT_NAMES
+from ..reading.records import RecordNotes, record_line, valid_records
 from ..reading.rows import open_rows, parquet_batches, pyarrow_parquet
 from ..support.output_files import give_name
 from ..support.task_results import results_in
@@ -373,7 +373,7 @@ def record_at(
         with file.open() as stream:
             buffered = io.BufferedReader(cast(io.RawIOBase, stream))  # which closes the stream when it is gone
             line = next(islice((line for line in buffered if line.strip()), row, None), b"")
-            for record, _ in records(memoryview(line), text_key, RecordNotes(name, 0, True)):
+            for record, _ in valid_records(memoryview(line), text_key, RecordNotes(name, 0, True)):
                 return record[text_key], line.decode("utf-8", "replace").strip()
             return "", ""
     return None

@@ -48,9 +48,9 @@ from ..errors import (
 )
 from ..reading import planning
 from ..reading.charset import Doubts
-from ..reading.documents import SkippedRecords, check_list, headers_if_done, results_when_done
 from ..reading.files import Corpus
 from ..reading.input_file import check_has_text
+from ..reading.records import SkippedRecords, check_list, headers_if_done, results_when_done
 from ..support.output_files import give_name, make_folder, remove_entry, remove_work, write_all
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress

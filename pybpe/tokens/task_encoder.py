@@ -31,11 +31,12 @@ from ..errors import FormatError
 from ..model import END_OF_TEXT, PLAIN
 from ..reading.charset import Doubts
 from ..reading.cuts import PIECE_BYTES
-from ..reading.documents import RECORDS, Kinds, RecordNotes, overlaps
+from ..reading.documents import RECORDS, Kinds, overlaps
 from ..reading.files import SmallFiles
 from ..reading.input_file import InputFile
 from ..reading.pieces import Origins, Piece, add_documents, divide, lent_divider, origins_of, pieces_of, shares_of
 from ..reading.planning import SPLIT_NAMES, Task
+from ..reading.records import RecordNotes
 from ..reading.rows import Texts
 from ..support.parallel import map_ordered
 from ..support.task_results import Order, Result, Section, packed

@@ -20,13 +20,14 @@ from ..model import special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.charset import Doubts
 from ..reading.cuts import data_pieces
-from ..reading.documents import Kinds, RecordNotes, SkippedRecords, listed_records
+from ..reading.documents import Kinds
 from ..reading.files import Corpus, SmallFiles, corpus_files
 from ..reading.input_file import InputFile
 from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list
 from ..reading.objects import given_inputs, lines_of, records_first, texts_of
 from ..reading.pieces import Piece, Sample, pieces_of, record_pieces, text_piece
 from ..reading.planning import Plan, SplitOptions, Task, anchored, progress_total, task_fingerprint
+from ..reading.records import RecordNotes, SkippedRecords, listed_records
 from ..support.output_files import FOLDER, only_writer, remove_folder, remove_others
 from ..support.parallel import (
     READER_BYTES,

@@ -21,7 +21,7 @@ from pybpe.cli import main
 from pybpe.corpus import clean
 from pybpe.corpus.output import Target
 from pybpe.errors import FormatError, PybpeWarning
-from pybpe.reading.documents import RecordNotes
+from pybpe.reading.records import RecordNotes
 from pybpe.support.output_files import FOLDER
 from pybpe.support.task_results import headers_of
 
@@ -151,7 +151,7 @@ def test_more_than_half_stops_the_run(tok: pybpe.Tokenizer, tmp_path: Path, monk
             write()
     assert not (tmp_path / "out.jsonl").exists() and not list(tmp_path.glob("out*/*.bin"))
     path.write_bytes(b"{\n" * 5000 + jsonl(documents(40)) * 200)  # and early, although fewer than half are bad in all
-    monkeypatch.setattr("pybpe.reading.documents.LEAST_RECORDS", 100)
+    monkeypatch.setattr("pybpe.reading.records.LEAST_RECORDS", 100)
     for write in writers[::3]:
         with pytest.raises(pybpe.errors.ArgumentError, match=r"5000 of the first \d+ records"):
             write()

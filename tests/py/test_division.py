@@ -11,8 +11,9 @@ import pytest
 from pybpe import _binding
 from pybpe.arguments import utf8
 from pybpe.corpus.reading import json_line
-from pybpe.reading import documents, planning
-from pybpe.reading.documents import RecordNotes
+from pybpe.reading import planning
+from pybpe.reading.documents import mark_matcher
+from pybpe.reading.records import RecordNotes, valid_records
 
 SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
 MARK = "<|endoftext|>"
@@ -23,7 +24,7 @@ VALUES = [0, -1.5e300, 10**40, True, None, float("nan"), float("-inf"), [], {}, 
 def read(kind: str, data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yields the documents of a piece, and what decides the split of each."""
     if kind == "jsonl":
-        for record, _ in documents.records(memoryview(data), "text", RecordNotes("file", 0, False)):
+        for record, _ in valid_records(memoryview(data), "text", RecordNotes("file", 0, False)):
             document, cluster = bytes(utf8(record["text"])), record.get("pybpe_cluster")
             yield document, bytes(utf8(cluster)) if isinstance(cluster, str) else document
         return
@@ -48,7 +49,7 @@ def expected(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[byt
 def divided(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[bytes]] | None:
     """Divides in C. Returns None if C leaves the piece to Python."""
     separator = b"\xff|\xff"  # does not occur in the texts
-    marks = documents.mark_matcher(MARK)
+    marks = mark_matcher(MARK)
     divider = _binding.Divider(separator, marks, "text", planning.last_hashes(shares))
     if not divider.divide(kind, data):
         return None
@@ -105,7 +106,7 @@ def test_records_for_cleaning_are_those_of_python() -> None:
             seen = RecordNotes("x", 0, False)
             pairs = [
                 (utf8(record["text"]), line)
-                for record, line in documents.records(memoryview(bytes(data)), "text", seen)
+                for record, line in valid_records(memoryview(bytes(data)), "text", seen)
                 if record["text"]
             ]
             lines = [json_line(line, {"text": text.decode()}, without) for text, line in pairs]

@@ -294,7 +294,7 @@ def test_a_key_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest
         pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "d.parquet"], out, id_key="id", **given)
     assert not list(out.glob("*")) and not (out / FOLDER / "tasks").exists()  # before any work
     pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], out, id_key="id", **given)  # a has it: null
-    monkeypatch.setattr("pybpe.reading.documents.LEAST_RECORDS", 20)
+    monkeypatch.setattr("pybpe.reading.records.LEAST_RECORDS", 20)
     with pytest.raises(error, match="none of the first [1-5]. JSON lines has the key 'id'"):  # after the first task
         pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "early", id_key="id", **given)
 

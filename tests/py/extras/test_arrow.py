@@ -16,9 +16,9 @@ from pyarrow import feather, ipc  # noqa: E402
 import pybpe  # noqa: E402
 from pybpe.errors import FormatError  # noqa: E402
 from pybpe.reading import rows as row_reading  # noqa: E402
-from pybpe.reading.documents import RecordNotes  # noqa: E402
 from pybpe.reading.files import corpus_files, input_files  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
+from pybpe.reading.records import RecordNotes  # noqa: E402
 from pybpe.reading.rows import ArrowStream  # noqa: E402
 
 TEXTS = documents(300)
