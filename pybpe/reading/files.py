@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
-from itertools import accumulate, chain, groupby, islice, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
@@ -51,6 +51,7 @@ from .streams import JSON_HEAD_BYTES, packing_of_name, without_ending
 
 SMALL_BYTES = 1 << 16  # of a small file: reading a smaller one costs little more than opening it
 _AT_ONCE = 256  # files that C reads in one call
+_ROOM = 1 << 21  # bytes of them
 _GROUP_BYTES = 1 << 20  # of small files that are encoded together
 
 
@@ -161,17 +162,17 @@ class Corpus:
         return sum(part.size or 0 for part in self.parts)
 
 
-def look_at(
-    paths: Iterable[str], read: ReadOptions, known: bool
-) -> Iterator[tuple[InputFile | SmallFiles, NoText | None]]:
+def look_at(paths: list[str], read: ReadOptions, known: bool) -> Iterator[tuple[InputFile | SmallFiles, NoText | None]]:
     """Yields the results of `InputFile.look` for some local files, in order, many small ones together. C reads the
     starts of many at once, and small ones whole. `known` says that all are regular files or links."""
-    rest = iter(paths)
+    at = 0
     may_be_small = read.encoding in (None, "utf-8") and read.documents != "jsonl"
     in_utf8 = True if read.encoding is None else None
-    while some := list(islice(rest, _AT_ONCE)):
-        starts = _binding.FileStarts(some, JSON_HEAD_BYTES, JSON_HEAD_BYTES * len(some), known)
-        sizes, modified, offsets = starts.sizes, starts.modified, starts.offsets
+    while some := paths[at : at + _AT_ONCE]:
+        starts = _binding.FileStarts(some, JSON_HEAD_BYTES, _ROOM, known)
+        fit = bisect_right(starts.offsets, _ROOM - JSON_HEAD_BYTES)  # files for which there surely was room
+        some, sizes, modified = some[:fit], starts.sizes[:fit], starts.modified[:fit]
+        at, offsets = at + len(some), starts.offsets[: fit + 1]
         data = bytes(starts.data[: offsets[-1]])
         small = [
             is_plain and may_be_small and size <= SMALL_BYTES and says_nothing(path[path.rfind(".") :])

@@ -141,7 +141,9 @@ OF_MANY = {
 
 @pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
 @pytest.mark.parametrize("seed", range(8))
-def test_files_of_a_list_are_seen_together_as_each_alone(seed: int, tmp_path: Path) -> None:
+def test_files_of_a_list_are_seen_together_as_each_alone(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neighboring names of files are looked at together. What is found is what a look at each one finds."""
     rng = random.Random(seed)
     for name, data in OF_MANY.items():
@@ -173,6 +175,8 @@ def test_files_of_a_list_are_seen_together_as_each_alone(seed: int, tmp_path: Pa
                     corpus_files([*good[:9], path, *good[9:]], read)
         found = corpus_files([path.replace("sub/x.txt", "sub") for path in good], read)
         assert list(found) == [wanted[path] for path in good] and list(found.paths) == good
+        monkeypatch.setattr("pybpe.reading.files._ROOM", rng.choice((1 << 16, 1 << 17, 1 << 21)))
+    monkeypatch.undo()
     plain = [str(tmp_path / f"{number}.txt") for number in range(200)]
     (part,) = corpus_files(plain).parts
     assert isinstance(part, SmallFiles)
