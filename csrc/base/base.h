@@ -177,8 +177,10 @@ static inline void store_u32(uint8_t *p, uint32_t x) {
     }
 }
 static inline void store_u64(uint8_t *p, uint64_t x) {
-    store_u32(p, (uint32_t)x);
-    store_u32(p + 4, (uint32_t)(x >> 32));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    memcpy(p, &x, 8);
 }
 
 /* Bytes of UTF-8. */
