@@ -9,7 +9,7 @@ much larger than the processor's caches costs hardly more than a small one.
 #include "encode/encode_work.h"
 
 /* MANY_UNITS: if fewer than one of so many is a new token, it costs more to look for such ones than that saves. */
-enum { MANY_BYTES = 1 << 18, MANY_UNITS = 64 };
+enum { MANY_BYTES = 1 << 18, MANY_UNITS = 32 };
 static const uint64_t ID_UNIT = UINT64_C(1) << 55;
 
 /* ---------------------------------------------------------------------------------------------------
