@@ -54,12 +54,12 @@ static void set_push(pybpe_cache *c, cache_slot *set, const cache_slot *word) {
    group, which is a set and its neighbor, go to `ratio` groups, and none of these begins before it, so the last group
    goes first. */
 static void cache_spread(pybpe_cache *c, const cache_slot *from, size_t groups, size_t ratio) {
-    enum { GROUP = 2 * CACHE_WAYS };
+    enum { GROUP_SLOTS = 2 * CACHE_WAYS };
     for (size_t group = groups; group-- > 0;) {
-        cache_slot words[GROUP];
-        memcpy(words, from + GROUP * group, sizeof words);
-        memset((cache_slot *)c->table.data + GROUP * ratio * group, 0, ratio * sizeof words);
-        for (size_t i = 0; i < GROUP; i++) {
+        cache_slot words[GROUP_SLOTS];
+        memcpy(words, from + GROUP_SLOTS * group, sizeof words);
+        memset((cache_slot *)c->table.data + GROUP_SLOTS * ratio * group, 0, ratio * sizeof words);
+        for (size_t i = 0; i < GROUP_SLOTS; i++) {
             word_key key = {words[i].key.lo, words[i].key.hi & (UINT64_MAX >> 4)};
             if (key.hi >> 56 != 0) {
                 set_push(c, cache_set(c, key), &words[i]);
