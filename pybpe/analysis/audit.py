@@ -114,7 +114,7 @@ def audit(tok: Tokenizer, seen: Seen | None = None, least: int = 1) -> dict[str,
 
 
 # ----------------------------------------------------------------------------------------------------
-# Tokens that texts do not give
+# Tokens that no text gives
 
 
 def _occurs(tok: Tokenizer, i: int, token: bytes) -> bool:

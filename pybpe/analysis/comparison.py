@@ -31,7 +31,7 @@ from .measures import RARE, efficiency, gini, renyi_entropy, zipf
 if TYPE_CHECKING:
     Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
 
-ALL = "all"  # the name of all texts together
+ALL = "all"  # the name of all documents together
 
 # The columns that show TokenizerMeasures: title, attribute, format.
 _COLUMNS = (
@@ -56,7 +56,7 @@ class TextSize:
     characters: int = 0  # number of code points. A byte that is not part of valid UTF-8 counts as one
     words: int = 0  # number of words, which white space separates, as in str.split
     lines: int = 0  # number of lines of plain text, including empty lines. A record counts as one
-    special_tokens: int = 0  # number of special tokens that separate the texts
+    special_tokens: int = 0  # number of special tokens that separate the documents
 
     def __iadd__(self, other: TextSize) -> TextSize:
         self.bytes += other.bytes
@@ -102,7 +102,7 @@ class TokenizerMeasures:
 class Fairness:
     """How differently a tokenizer treats languages."""
 
-    # language -> the number of its tokens divided by the first language's. None if the texts are not parallel.
+    # language -> the number of its tokens divided by the first language's. None if they are not translations.
     parity: dict[str, float] | None
     gini_tokens: float | None  # Gini coefficient of the tokens of the languages. None if they are not translations.
     # gini_per_character, gini_per_byte: Gini coefficient of the tokens per character, and per byte
@@ -433,11 +433,11 @@ def _notes(
 # ----------------------------------------------------------------------------------------------------
 # Encodes documents with several tokenizers, and counts their tokens.
 #
-# All tokenizers encode the same texts. The code cuts plain text at every special token of any of them, as at
+# All tokenizers encode the same documents. The code cuts plain text at every special token of any of them, as at
 # <|endoftext|> between two documents, and measures only the text between. Special tokens that readers see as text
-# (Model.visible) do not separate texts. The tokenizers that have them use them. In records nothing is a special token,
-# as in `binarize`. The white space around a special token that separates texts is text, even if the special token would
-# take it (lstrip, rstrip).
+# (Model.visible) do not separate documents. The tokenizers that have them use them. In records nothing is a special
+# token, as in `binarize`. The white space around a special token that separates documents is text, even if the special
+# token would take it (lstrip, rstrip).
 #
 # The code reads files in pieces, which it cuts where a word of every tokenizer begins. So memory does not grow with the
 # text, and the counts are the counts of the whole text.
@@ -449,7 +449,7 @@ def text_size(text: bytes) -> TextSize:
     return TextSize(len(text), len(decoded), len(decoded.split()), text.count(b"\n"))
 
 
-# The size of some texts together, and tokenizer -> number of occurrences per id: int64, shape (n_vocab,).
+# The size of some documents together, and tokenizer -> number of occurrences per id: int64, shape (n_vocab,).
 Tally = tuple[TextSize, dict[str, "Counts"]]
 
 

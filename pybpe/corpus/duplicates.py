@@ -214,7 +214,7 @@ def clusters(
     they are divided, and texts with the same key stay together."""
     firsts = numpy.arange(texts, dtype=numpy.int64)
     at_once = max(_LEAST_PAIRS, memory // _PAIR_BYTES)
-    shares = -(-texts * _KEY_BYTES // memory)  # none without texts
+    shares = -(-texts * _KEY_BYTES // memory)  # none without documents
     for band, share in product([None, *range(Banding.of(threshold).bands)], range(shares)):
         pairs = _pairs(rows_of(band), share, shares)
         pairs = pairs[firsts[pairs[:, 0]] != firsts[pairs[:, 1]]]

@@ -37,7 +37,7 @@ def writer(
         return _parquet_writer(output, path, schema, most)
     size, compressor = 0, None
     if format == "jsonl.gz":
-        compressor = zlib.compressobj(wbits=31)  # a gzip header without a timestamp: equal texts give equal bytes
+        compressor = zlib.compressobj(wbits=31)  # a gzip header without a timestamp: equal input gives equal bytes
     elif format == "jsonl.zst":
         compressor = zstd_module(path).ZstdCompressor()
 

@@ -45,12 +45,12 @@ def plan_tasks(kinds: Kinds, staged: Staged) -> tuple[list[Task], list[bytes]]:
 class DocumentBatch(NamedTuple):
     """Some documents."""
 
-    texts: _binding.Strings  # the texts that are selected, which are not empty, in valid UTF-8
+    texts: _binding.Strings  # of the selected documents, not empty, in valid UTF-8
     lines: _binding.Strings  # their records, with newlines
     size: int  # the number of bytes that were read
     notes: RecordNotes  # the records that were read
     doubt: str | None  # a warning about the first file of the task that is not UTF-8
-    others: _binding.Strings  # the texts of records that are not selected
+    others: _binding.Strings  # of the records that are not selected
     nulls: int  # how many numbers of rows became null (see record_line)
     fields: Collection[str]  # which of the fields that the condition names were found
 
@@ -90,7 +90,7 @@ def _documents(
     their numbers became null."""
     key, data, notes, without = kinds.read.text_key, piece.data, piece.notes, CLUSTER if no_cluster else None
     if piece.kind == "jsonl":
-        assert isinstance(data, memoryview)  # no other kind of texts has records
+        assert isinstance(data, memoryview)  # no other data has records
         if (found := _binding.read_records(data, key, no_cluster)) is not None:
             notes.end, notes.records, notes.lines = notes.start + len(data), found.records, found.line_ends
             return found.texts, found.lines, None, 0

@@ -487,7 +487,7 @@ class AddedTokens(NamedTuple):
     """The added tokens of a file."""
 
     specials: dict[str, int]  # text -> id, in the order of the file
-    visible: frozenset[str]  # the texts of the tokens that are not marked "special"
+    visible: frozenset[str]  # the text of the tokens that are not marked "special"
     matching: dict[str, Matching]  # the flags of the tokens that have any
 
 

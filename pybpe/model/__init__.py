@@ -30,7 +30,7 @@ class Matching(NamedTuple):
     lstrip: bool = False  # a match includes the white space before the token
     rstrip: bool = False  # a match includes the white space after the token
     single_word: bool = False  # a word character next to the token prevents a match
-    # Looked for only between the matches of the others, as if these parts were separate texts. Hugging Face
+    # Looked for only between the matches of the others, as if these parts stood alone. Hugging Face
     # calls it "normalized".
     late: bool = False
 
@@ -210,7 +210,7 @@ class Model:
 
     tokens: Sequence[bytes]  # the bytes of id 0, 1, ..., or b"" if it is unused. Special tokens are included, as UTF-8.
     merges: Sequence[tuple[int, int]]  # (left id, right id) in rank order
-    # text -> id. Two texts may share an id, as in tiktoken. `tokens` has the text that the id decodes to.
+    # text -> id. Two of them may share an id, as in tiktoken. `tokens` has the text that the id decodes to.
     specials: Mapping[str, int]
     pattern: Pattern  # splits text into words
     normalizer: str | None = None  # None, "NFC" or "NFKC"

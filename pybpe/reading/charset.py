@@ -100,10 +100,10 @@ def _decoded(name: str, encoding: str, stream: BinaryIO) -> Iterator[bytes]:
 # ----------------------------------------------------------------------------------------------------
 # Deciding
 
-_COMMON = "\n ,.，。、"  # of the characters of most texts, these are more than 2%
+_COMMON = "\n ,.，。、"  # in most languages, these are more than 2% of the characters
 _LEAST_COMMON = 0.02
 _ODD = ("Cn", "Co", "Cs")  # categories of characters that hardly any text has
-_CONTROLS = bytes((*range(9), 11, *range(14, 27)))  # of ASCII, which texts in any encoding hardly have
+_CONTROLS = bytes((*range(9), 11, *range(14, 27)))  # of ASCII, which text in any encoding hardly has
 _LEAST_VALID = 0.5  # the share of characters beyond ASCII that are valid UTF-8: below 0.3 in other encodings
 _DETECTED_BYTES = 200_000  # more do not help chardet
 _LEAST_CONFIDENCE = 0.1  # of chardet's best guess

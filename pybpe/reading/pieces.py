@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     path: str  # this, `start` and `split` are as in Range
     start: int
     split: int | None
-    # Text or JSON lines, or the texts of rows, or of small files without marks, which are UTF-8.
+    # Text or JSON lines, or the text of rows, or of small files without marks, which is UTF-8.
     data: memoryview | Texts
     # Whether it holds complete documents that are not separated yet, otherwise it is a part of a text.
     divided: bool

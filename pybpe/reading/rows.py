@@ -89,8 +89,8 @@ class RowFile:
         file.check_now()
         self._input, self._path, self._key, self._also = file, file.location, text_key, also
         self._select = select
-        self._names: list[str] = []  # of the columns to read, if these are not only the texts
-        self._place: tuple[str, ...] = (text_key,)  # the names that lead to the texts, from the column's on
+        self._names: list[str] = []  # of the columns to read, if there are more than the text
+        self._place: tuple[str, ...] = (text_key,)  # the names that lead to the text, from the column's on
         self._types: dict[str, Any] = {}  # of the columns, by name
 
     @property
@@ -306,7 +306,7 @@ def import_pyarrow(path: str, kind: str) -> Any:
 _BUFFER_BYTES = 1 << 20  # of a column
 _MOST_ROWS = 1 << 16  # of a batch. A batch has about PIECE_BYTES
 _FEW = 256  # batches take less time than reading a dictionary
-_MOST_BYTES = 32 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
+_MOST_BYTES = 32 * PIECE_BYTES  # of a batch whose text is stored once for many rows
 
 
 def pyarrow_parquet(path: str) -> Any:
@@ -397,7 +397,7 @@ class RowGroups(RowFile):
         """Returns the number of rows to read at once: about PIECE_BYTES as they are stored, and at most _MOST_BYTES if
         all of them are the longest text of the group's dictionary (a text in it may be stored once for many rows)."""
         rows, size = self._starts[group + 1] - self._starts[group], max(1, self._bytes(group))
-        if self._names:  # other columns may be larger than the texts
+        if self._names:  # other columns may be larger than the text
             size = max(size, self._file.metadata.row_group(group).total_byte_size)
         longest = size  # no text is longer than all
         if rows * longest > _FEW * _MOST_BYTES:

@@ -78,8 +78,8 @@ class Job(NamedTuple):
     splits: int  # the number of splits
     tasks: Iterable[NamedTask]
     encode: Callable[[Iterable[Any], Doubts], Iterator[Encoded]]  # yields the tokens of some tasks, in order
-    encoder: TaskEncoder | None = None  # encodes the tasks, if they are texts, also for an executor's workers
-    files: Corpus | None = None  # the files of these texts
+    encoder: TaskEncoder | None = None  # encodes the tasks, if they are text, also for an executor's workers
+    files: Corpus | None = None  # the files of this text
     provenance: Callable[[str], Provenance] | None = None  # of the tokens of a split, as in documents_of
     doing: tuple[str, str] = ("encoding", "B")  # for the progress bar: the name of the work, and the unit of its size
 

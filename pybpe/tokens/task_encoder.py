@@ -59,7 +59,7 @@ class Marks(NamedTuple):
     """Where the marks of a stream go."""
 
     mode: str  # one of EOT_MODES, or KEEP
-    eot: int | None  # the id of the mark. None only if the texts have none, and the mode is "none" or KEEP
+    eot: int | None  # the id of the mark. None only if the text has none, and the mode is "none" or KEEP
     dtype: str  # of the ids
 
 
@@ -401,7 +401,7 @@ class _Split:
                 told = f"{len(rows)} records became {len(starts) + goes_on} documents"
                 raise FormatError(f"{told}: the tokenizer has no tokens for some, so their origins are uncertain")
             if keys := segment.origins[1]:
-                self._keys += [*[None] * (len(self._rows) - len(self._keys)), *keys[goes_on:]]  # texts have no ids
+                self._keys += [*[None] * (len(self._rows) - len(self._keys)), *keys[goes_on:]]  # text has no ids
             some = array("Q", rows[goes_on:])
             self._rows.frombytes(_binding.shift_starts(some, records).cast("B") if records else some.tobytes())
         if len(starts) == 1:  # as of every small file: a call to C would take longer

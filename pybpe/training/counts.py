@@ -60,10 +60,10 @@ from ..support.parallel import end_if_unwanted
 class CountSettings:
     """The settings that determine the word counts of a text."""
 
-    pattern: Pattern  # splits texts into words
+    pattern: Pattern  # splits text into words
     # strings that separate words and are not counted. In JSON records they are plain text.
     specials: tuple[str, ...] = ()
-    normalizer: str | None = None  # None, "NFC" or "NFKC": applied before texts are split into words
+    normalizer: str | None = None  # None, "NFC" or "NFKC": applied before text is split into words
     read: ReadOptions = ReadOptions()  # how files are read
     # Pattern.tables where the words were counted, empty means here. With other tables, a pattern may split a text with
     # recently assigned characters differently.

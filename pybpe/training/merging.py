@@ -251,7 +251,7 @@ def count_languages(
     """Counts the words of all languages: of the texts to learn from, with `run`, and of the development texts, in this
     process. Raises ArgumentError if a text is empty, or the development texts are not translations, line by line."""
     assert isinstance(source.inputs, Mapping)
-    kept = dict[str, Any]()  # texts that can be read twice. A list of str would be paths
+    kept = dict[str, Any]()  # text that can be read twice. A list of str would be paths
     for name, texts in parity.items():
         kept[name] = texts if is_path_list(texts) else deque(texts_of(texts, "parity"))
         if is_path_list(texts) and STDIN in path_list(texts):

@@ -223,7 +223,7 @@ _RECORDED_IF_SET = ("superwords", "transition", "whole_characters")
 class Stage(NamedTuple):
     """One of the stages of a training run. It continues with the merges of the one before it."""
 
-    # The pattern that splits the counted texts into words to learn from, or None if the counted texts are these words.
+    # The pattern that splits the counted words into the words to learn from, or None if they are these words already.
     words: Pattern | None
     size: int  # the trainer's vocab_size: bytes and merged tokens
     rules: int  # the rules that forbid merges, as for `_binding.Trainer`
