@@ -79,10 +79,12 @@ _MARKS = {
     b"pybpecnt": NoText("a file of word counts", "pass it to `pybpe train --counts`", is_own=True),
 }
 _STARTS = (*_MARKS, *(mark for mark, _ in PACKING_MARKS), *(number.to_bytes(4, "little") for number in _LLMC_FILES))
-# Text begins with none of these, but after white space with a letter, a digit, punctuation of ASCII other than
-# < and {, or the first byte of a longer character that is no byte order mark, and has no control characters. All other
-# kinds begin with something else, or have control characters.
-_PLAIN = re.compile(rb"(?!%s)\s*[!-;=-z|}~\xc2-\xee\xf0-\xf4]" % b"|".join(map(re.escape, _STARTS)), re.DOTALL)
+# Text begins with none of these, but after white space with a letter, a digit, punctuation of ASCII other than {, or
+# the first byte of a longer character that is no byte order mark, and has no control characters. All other kinds begin
+# with something else, such as the first tag of XML or of pybpe's pages, or have control characters.
+_PLAIN = re.compile(
+    rb"(?!%s)\s*(?:[!-;=-z|}~\xc2-\xee\xf0-\xf4]|<(?!\?xml|!doctype html>\n))" % b"|".join(map(re.escape, _STARTS))
+)
 _OF_DATASETS = NoText(
     "a description of a Hugging Face dataset", "pass the folder of the dataset, or leave this file out", is_json=True
 )

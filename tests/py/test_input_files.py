@@ -24,6 +24,7 @@ import pybpe
 from pybpe.cli import main
 from pybpe.corpus import clean
 from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
+from pybpe.reading.file_types import plain_starts
 from pybpe.reading.files import SmallFiles, corpus_files, input_files
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.inputs import ReadOptions
@@ -127,6 +128,10 @@ OF_MANY = {
     "mark.txt": codecs.BOM_UTF8 + b"text",
     "wide.txt": "\uff01".encode(),
     "tags.html": b"<p>text</p>",
+    "page.html": b"<!DOCTYPE html>\n<html><p>text</p></html>",
+    "report.html": b'<!doctype html>\n<html lang="en"><head><title>Corpus report</title></head></html>',
+    "book.xml": b'\n<?xml version="1.0"?>\n<FictionBook>text</FictionBook>',
+    "feed.xml": b'<?xml version="1.0"?>\n<rss>text</rss>',
     "braces.c": b"{ int x; }",
     "lines.txt": b'{"text": "a"}\n{"text": "b"}\n',
     "records.jsonl": b'{"text": "a"}\n',
@@ -180,6 +185,7 @@ def test_files_of_a_list_are_seen_together_as_each_alone(
     plain = [str(tmp_path / f"{number}.txt") for number in range(200)]
     (part,) = corpus_files(plain).parts
     assert isinstance(part, SmallFiles)
+    assert plain_starts(b"<p>a<?xml", (0, 4, 9)) == [True, False]  # HTML, too, is recognized without a closer look
     with pytest.raises(ArgumentError, match=re.escape(f"{plain[7]}: given twice")):
         corpus_files([*plain, plain[7]])
 
