@@ -220,7 +220,8 @@ def origins_of(divider: _binding.Divider, piece: Piece, split: int, kinds: Kinds
     if kinds.id_key is None:
         return rows, ()
     if isinstance(data, memoryview):
-        values = [bytes(data[begin:end]) for begin, end in zip(numbers[1::3], numbers[2::3])]
+        lines = bytes(data)  # whose parts take a third of the time to make
+        values = [lines[begin:end] for begin, end in zip(numbers[1::3], numbers[2::3])]
         piece.notes.has_ids = bool(piece.notes.has_ids) or any(values)
         return rows, spelled_ids(values)
     return rows, [id_of(data.fields[row], kinds.id_key) if data.fields else None for row in rows]
