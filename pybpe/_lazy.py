@@ -15,6 +15,7 @@ _MOST_IMPORTS = 10_000  # one after the other, that a fork waits for
 _bootstrap: Any = import_module("importlib._bootstrap")
 
 if TYPE_CHECKING:
+    import ctypes as ctypes
     import hashlib as hashlib
     import pickle as pickle
     import shutil as shutil
@@ -52,7 +53,7 @@ else:
             return vars(instance).setdefault(self._name, self._function(instance))
 
     hashlib, pickle, regex = _Module("hashlib"), _Module("pickle"), _Module("regex")
-    shutil, tarfile, tempfile = _Module("shutil"), _Module("tarfile"), _Module("tempfile")
+    ctypes, shutil, tarfile, tempfile = _Module("ctypes"), _Module("shutil"), _Module("tarfile"), _Module("tempfile")
     futures, numpy = _Module("concurrent.futures"), _Module("numpy")
     Array = Any
 

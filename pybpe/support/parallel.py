@@ -13,11 +13,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from .._lazy import futures
+from .._lazy import ctypes, futures
 from ..arguments import by_caller, instance, option, param, whole_number
 from ..errors import ArgumentError, WorkerError, note
 from . import platform, progress
@@ -63,12 +64,21 @@ class RunOptions:
 
 READER_BYTES = 170 * 10**6  # of memory that pyarrow and its threads take next to tables in memory
 _OWN_BYTES = 80 * 10**6  # of memory that Python, the libraries and the buffers of one thread take
+_ARROW_BYTES = 40 * 10**6  # of memory that the library of pyarrow takes when it is idle
 _ROWS_BYTES = 200 * 10**6  # the same with pyarrow
 
 
 def memory_left(limit: int) -> int:
     """Returns how much of a memory limit is for data. If the process itself takes nearly all, it is a quarter."""
-    return max(limit - _OWN_BYTES, limit // 4)
+    return max(limit - _OWN_BYTES - _ARROW_BYTES * ("pyarrow" in sys.modules), limit // 4)
+
+
+def release_memory() -> None:
+    """Returns free memory to the system. The allocators of C and Arrow keep it, for example 100 MB after counting."""
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError, TypeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def process_memory(limit: int | None, has_rows: bool = False) -> int:

@@ -17,13 +17,14 @@ from ..model import matcher
 from ..pattern import Pattern
 from ..reading.documents import Kinds
 from ..reading.pieces import Piece, add_documents, divide, lent_divider, shares_of
-from ..support.parallel import end_if_unwanted, run_interruptibly, worker_count
+from ..support.parallel import end_if_unwanted, memory_left, release_memory, run_interruptibly, worker_count
 from ..support.platform import machine_memory
 from .counts import CountSettings, Runs, sorted_blocks, write_blocks
 
 LEAST_MEMORY = 1 << 24
 _FULL = 0.85  # a table with this share of its room counts as full: the words of a piece must fit too
 _LARGE_TABLE = 1 << 17  # words, which take 6 MB
+_MUCH = 1 << 24  # bytes of text, after which memory is released
 _GROWTH_MAX = 4.0  # the largest factor by which an estimate may multiply the size of a table
 
 
@@ -168,7 +169,12 @@ class WordCounter:
     def finish(self, merging: MergingMemory | None = None, text: int = 0) -> _binding.Words:
         """Returns all words with their counts. Afterwards the counter is empty. Raises LimitError if they are too many
         for merging. `text` is the number of bytes that were counted."""
-        return run_interruptibly(self._finish, merging or MergingMemory(None, 0), text)
+        if self._counted > _MUCH:
+            release_memory()
+        words = run_interruptibly(self._finish, merging or MergingMemory(None, 0), text)
+        if self._counted > _MUCH:
+            release_memory()
+        return words
 
     def _finish(self, merging: MergingMemory, text: int) -> _binding.Words:
         if self._runs is None or not self._runs.names:
@@ -274,19 +280,19 @@ class MergingMemory(NamedTuple):
         return width * slots + max(size + 20 * words, 4 * slots // 2)
 
     def fits(self, words: int, size: int) -> bool:
-        return self.limit is None or self.need(words, size) <= self.limit
+        return self.limit is None or self.need(words, size) <= memory_left(self.limit)
 
     def check(self, words: int, size: int, text: int = 0) -> None:
         """Raises LimitError if the words do not fit. Logs what merging takes if it takes much. `text` is the size of
         the text that has them, 0 if unknown."""
         need = self.need(words, size)
-        if self.limit is not None and need > self.limit:
-            share = (0.9 * self.limit / need) ** 2  # a quarter of a text usually has half of its words or fewer
+        if self.limit is not None and need > (left := memory_left(self.limit)):
+            share = (0.9 * left / need) ** 2  # a quarter of a text usually has half of its words or fewer
             sample = param(max_bytes=int(float(f"{0.95 * share * text:.1e}"))) if text else param("max_bytes")
             raise LimitError(
-                f"merging {words} distinct words takes about {_shown(need)}, more than {param('memory_limit')} allows"
-                f" ({_shown(self.limit)}; by default, half of the machine's memory): train on a sample, with {sample},"
-                f" or give a larger {param('memory_limit')}"
+                f"merging {words} distinct words takes about {_shown(need)} next to {_shown(self.limit - left)} for"
+                f" pybpe itself, more than {param('memory_limit')} allows ({_shown(self.limit)}; by default, half of"
+                f" the machine's memory): train on a sample, with {sample}, or give a larger {param('memory_limit')}"
             )
         if need > _LARGE:
             less = f"a sample ({param('max_bytes')}) takes less"

@@ -328,6 +328,7 @@ def test_memory_of_one_long_document(tmp_path: Path) -> None:
 def test_a_memory_limit_allows_fewer_processes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.delitem(sys.modules, "pyarrow", raising=False)
     monkeypatch.setattr(running, "process_pool", None)  # a call of it fails
     monkeypatch.setattr(running, "write_results", lambda *_: True)
     caplog.set_level("INFO", "pybpe")

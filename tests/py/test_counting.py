@@ -9,6 +9,7 @@ import os
 import random
 import re
 import struct
+import sys
 import zlib
 from array import array
 from collections import Counter
@@ -434,6 +435,17 @@ def test_words_that_do_not_fit_are_refused_with_a_sample_that_fits(
     counts = pybpe.count_words(tmp_path / "t.txt")
     with pytest.raises(pybpe.errors.LimitError, match="with max_bytes, or"):
         pybpe.train(counts=counts, vocab_size=300, memory_limit=limit)
+
+
+def test_the_memory_of_the_process_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pyarrow", raising=False)
+    merging = word_counter.MergingMemory(300 * 10**6, 300)
+    need = merging.need(4_000_000, 36_000_000)
+    assert 220 * 10**6 > need > 100 * 10**6 and merging.fits(4_000_000, 36_000_000) is True
+    less = merging._replace(limit=need + 70 * 10**6)
+    assert not less.fits(4_000_000, 36_000_000)
+    with pytest.raises(pybpe.errors.LimitError, match="next to 80 MB for pybpe itself"):
+        less.check(4_000_000, 36_000_000)
 
 
 def test_what_merging_takes_is_said_if_it_is_much(

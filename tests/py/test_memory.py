@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import platform
 import random
 import subprocess
 import sys
@@ -164,6 +165,23 @@ def test_reading_takes_no_more_memory(command: str, form: str, files: dict[str, 
         pytest.skip(f"{form} needs a package that is not installed")
     made = [COMMANDS[command](path, folder / f"{command}-{path.name}") for path in files[form]]
     assert growth(*made) < (ARROW_GROWTH if form == "parquet" else GROWTH)
+
+
+RELEASE = """
+from pathlib import Path
+from pybpe.support.parallel import release_memory
+some = [bytes(2000) for _ in range(50_000)]
+del some[:-1]  # the last one keeps the allocator from returning the others
+before = int(Path("/proc/self/statm").read_text().split()[1])
+release_memory()
+print(before - int(Path("/proc/self/statm").read_text().split()[1]))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have no such function")
+def test_free_memory_is_released() -> None:
+    done = subprocess.run([sys.executable, "-c", RELEASE], capture_output=True, text=True, check=True)
+    assert int(done.stdout) * os.sysconf("SC_PAGE_SIZE") > 50_000_000
 
 
 @pytest.mark.slow
