@@ -17,7 +17,7 @@ from ..support.output_files import remove_file
 from ..support.task_results import Order, Result, headers_of, results_in
 from .charset import Doubts
 from .file_types import RECORD_OF_RUN
-from .inputs import ReadOptions
+from .inputs import ReadOptions, first_of
 
 # ----------------------------------------------------------------------------------------------------
 # JSON lines: one record per line, whose text is a document
@@ -287,6 +287,8 @@ class SkippedRecords:
         self._write, self._names, self._id_key = write, names or {}, id_key
         self._records = self._skipped = 0
         self._without_ids: int | None = 0  # records of JSON lines, None if one has an id
+        self._has_ids: bool | None = None  # whether a record of the last file has an id, None if nobody asks
+        self._lacking = list[str]()  # files without ids
         # The last piece: its file, where it ends, and the number of line ends before that place, None if unknown.
         self._path, self._end = "", 0
         self._lines: int | None = 0
@@ -304,6 +306,10 @@ class SkippedRecords:
 
     def add(self, notes: RecordNotes) -> None:
         """Adds the next piece of the corpus."""
+        if notes.path != self._path:
+            self._end_file()
+        if notes.has_ids is not None and notes.records:
+            self._has_ids = self._has_ids or notes.has_ids
         follows = notes.path == self._path and notes.start == self._end
         before = 0 if notes.start == 0 else self._lines if follows else None
         lines = b"".join(self._line(notes, bad, before) for bad in notes.bad)
@@ -318,6 +324,11 @@ class SkippedRecords:
             self._without_ids += notes.records
         self._path, self._end = notes.path, notes.end
         self._lines = None if before is None else before + notes.lines
+
+    def _end_file(self) -> None:
+        if self._has_ids is False:
+            self._lacking.append(self._names.get(self._path, self._path))
+        self._has_ids = None
 
     def _line(self, notes: RecordNotes, bad: BadRecord, before: int | None) -> bytes:
         place: dict[str, object] = {"file": self._names.get(notes.path, notes.path)}
@@ -342,6 +353,11 @@ class SkippedRecords:
                 f"{self._names.get(self._path, self._path)}: none of the first {self._without_ids} JSON lines has the"
                 f" key {self._id_key!r}: pass the key of an id in {param('id_key')}"
             )
+        if at_end:
+            self._end_file()
+            if self._lacking:
+                warn(f"{first_of(self._lacking)}: no JSON line has the key {self._id_key!r}, so the ids are null")
+            self._lacking = []
 
     def finish(self, listed: str | None) -> dict[str, Any]:
         """Ends the run: warns if records were skipped. `listed` is the file that lists them, if there is one. Returns

@@ -21,6 +21,7 @@ from killed import run_and_die
 
 import pybpe
 from pybpe.cli import main
+from pybpe.errors import PybpeWarning
 from pybpe.support.output_files import FOLDER
 from pybpe.tokens.formats import FORMATS
 from pybpe.tokens.provenance import document_at, provenance_name
@@ -293,7 +294,9 @@ def test_a_key_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(pybpe.errors.FormatError, match="no column 'id': set id_key to one of text, url"):
         pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "d.parquet"], out, id_key="id", **given)
     assert not list(out.glob("*")) and not (out / FOLDER / "tasks").exists()  # before any work
-    pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], out, id_key="id", **given)  # a has it: null
+    with pytest.warns(PybpeWarning, match="b.jsonl: no JSON line has the key 'id', so the ids are null") as told:
+        pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], out, id_key="id", **given)  # a has it: null
+    assert len(told) == 1
     monkeypatch.setattr("pybpe.reading.records.LEAST_RECORDS", 20)
     with pytest.raises(error, match="none of the first [1-5]. JSON lines has the key 'id'"):  # after the first task
         pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "early", id_key="id", **given)

@@ -85,11 +85,11 @@ def mix(
         seed = whole_number("seed", seed, None)
     if memory_limit is not None:
         memory_limit = whole_number("memory_limit", memory_limit, LEAST_MEMORY)
-        process_memory(memory_limit)
     given, folder = load_recipe(recipe).with_seed(seed), _binding.path_text(out)
     sources = open_sources(given.sources, tok, folder)
     tok = with_mark_of(tok, *sources)
     output = replace(output, **kept_provenance(sources)).for_vocabulary(tok.vocab_size, tok.model.eot)
+    process_memory(memory_limit, output.provenance)  # which pyarrow reads
     asked_tokens(given, _sizes(given, sources))  # refuses impossible amounts before anything is written
     with writing_to(folder):
         calls = [source.sha256 for source in sources]
