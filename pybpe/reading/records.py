@@ -341,7 +341,7 @@ class SkippedRecords:
 
     def check(self, at_end: bool = False) -> None:
         """Raises ArgumentError if more than half of many records are bad, or many are without ids; at the end of a run,
-        of any number."""
+        of any number. Then it also warns about files without ids."""
         if 2 * self._skipped > self._records and (at_end or self._records >= LEAST_RECORDS):
             raise ArgumentError(
                 f"{self._skipped} of the first {self._records} records are not valid{self._example()}."
