@@ -215,6 +215,7 @@ class Shuffle:
                     for path, part in zip(self._paths(bucket), data):
                         with file_errors(path, "cannot be written"), open(path, "ab") as stream:
                             stream.write(part.data.cast("B"))
+                    del data, part  # not next to the following ones
             written += int(index["tokens"].sum())
         return written
 
