@@ -94,10 +94,10 @@ enum pybpe_marks { PYBPE_MARKS_NONE = 0, PYBPE_MARKS_PREPEND = 1, PYBPE_MARKS_AP
 
 /* Copies one piece of a stream whose documents are separated by marks. Writes one mark per document, or none, according
    to `mode` (a pybpe_marks). On entry, *is_open says whether a document continues from the previous piece, and on
-   return whether one continues into the next. A document that is still open when the stream ends lacks its appended mark.
-   `out` must have room for n + 1 ids and must not overlap `ids`. `starts` must have room for one more entry than there
-   are marks in ids. Sets starts[0..*documents) to the positions in `out` where documents begin, including their marks.
-   Returns the number of ids written. */
+   return whether one continues into the next. A document that is still open when the stream ends lacks its appended
+   mark. `out` must have room for n + 1 ids and must not overlap `ids`. `starts` must have room for one more entry
+   than there are marks in ids. Sets starts[0..*documents) to the positions in `out` where documents begin, including
+   their marks. Returns the number of ids written. */
 PYBPE_API size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open,
                                    void *out, uint64_t *starts, size_t *documents);
 

@@ -77,7 +77,7 @@ def release_memory() -> None:
     """Returns free memory to the system. The allocators of C and Arrow keep it, for example 100 MB after counting."""
     if "pyarrow" in sys.modules:
         sys.modules["pyarrow"].default_memory_pool().release_unused()
-    with suppress(AttributeError, OSError, TypeError):  # only glibc has it
+    with suppress(AttributeError, ImportError, OSError, TypeError):  # only glibc has it, and some Pythons lack ctypes
         ctypes.CDLL(None).malloc_trim(0)
 
 

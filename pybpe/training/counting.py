@@ -163,6 +163,10 @@ def _word_counter(
             )
         if any(file.path == STDIN for file in files.singles):
             raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
+    if folder is not None and files is not None:
+        for file in (file for file in files.singles if file.size is None):
+            what = "is a pipe or device" if file.remote is None else "is sent only as a whole"
+            raise ArgumentError(f"checkpoint: {file.path} {what}, which cannot be recognized later: use a file")
     plan = corpus_plan(files or Corpus(), settings)
     process_memory(run.memory_limit, any(file.has_rows for file in plan.files.singles))
     total = sample.max_bytes if files is None or not sample.is_all else progress_total(files, settings.read.text_key)

@@ -169,10 +169,11 @@ class WordCounter:
     def finish(self, merging: MergingMemory | None = None, text: int = 0) -> _binding.Words:
         """Returns all words with their counts. Afterwards the counter is empty. Raises LimitError if they are too many
         for merging. `text` is the number of bytes that were counted."""
-        if self._counted > _MUCH:
+        is_much = max(text, self._counted) > _MUCH
+        if is_much:
             release_memory()
         words = run_interruptibly(self._finish, merging or MergingMemory(None, 0), text)
-        if self._counted > _MUCH:
+        if is_much:
             release_memory()
         return words
 

@@ -254,9 +254,7 @@ def test_token_files_keep_their_mark(tok: pybpe.Tokenizer, tmp_path: Path) -> No
         lambda: pybpe.join(tok, [tmp_path / "a", tmp_path / "other"], tmp_path / "bad"),
         lambda: pybpe.mix(tok, {"sources": sources}, tmp_path / "bad"),
     ):
-        with pytest.raises(
-            pybpe.errors.ArgumentError, match=f"other: its documents have the mark with id {tok.eot_token}"
-        ):
+        with pytest.raises(pybpe.errors.ArgumentError, match=f"other: its end-of-text token has id {tok.eot_token}"):
             made()
     with pytest.raises(pybpe.errors.ArgumentError, match="eot='<s>': .* the mark is the one that the sources have"):
         pybpe.mix(tok, {"sources": sources}, tmp_path / "bad", eot="<s>")

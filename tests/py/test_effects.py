@@ -226,6 +226,6 @@ def test_only_an_array_keeps_the_marks_of_the_text() -> None:
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], [EOT])
     told = "or one of the tokenizer's special tokens \\('<.endoftext.>'\\), not"
     with pytest.raises(pybpe.errors.ArgumentError, match=f"eot must be prepend, append, none {told} 'keep'"):
-        OutputOptions(eot="keep").marked(tok)
+        OutputOptions(eot="keep").with_mark(tok)
     with pytest.raises(pybpe.errors.ArgumentError, match=f"eot must be keep, prepend, append, none {told} 'x'"):
-        ArrayOptions(eot="x").marked(tok)
+        ArrayOptions(eot="x").with_mark(tok)
