@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from .. import _binding
+from ..errors import FileError, warn
 
 _STEADY = None  # tqdm's own format, with the remaining time
 _UNSTEADY = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}]"  # no estimate: late merges are fast
@@ -134,7 +135,7 @@ class Progress(AbstractContextManager["Progress"]):
         traceback: TracebackType | None,
     ) -> None:
         _open.remove(self)
-        if error is None and self._status.estimated:
+        if error is None and (self._status.estimated or self._status.total is None):
             self._set_total(self._status.done)
         if self._bar is not None:
             self._bar.close()
@@ -162,25 +163,34 @@ def lines(tell: Callable[[str], object]) -> Watcher:
 
 class StatusFile:
     """A watcher that writes a small JSON file, which is replaced as a whole when a step begins, and about every ten
-    seconds. `command` is the name of the command."""
+    seconds. `command` is the name of the command. Raises FileError if the file cannot be written at the start. If that
+    happens later, it warns, and writes no more, because the work is worth more than the file."""
 
     def __init__(self, path: str, command: str) -> None:
-        self._path, self._due = path, 0.0
+        self._path, self._due, self._is_written = path, 0.0, True
         self._known: dict[str, Any] = {"command": command, "pid": os.getpid(), "started": now(), "state": "running"}
         self._write()
 
     def __call__(self, status: Status) -> None:
-        now, left, is_new = time.monotonic(), status.seconds_left, status.step != self._known.get("step")
+        clock, left, is_new = time.monotonic(), status.seconds_left, status.step != self._known.get("step")
         self._known |= {**status._asdict(), "seconds": round(status.seconds, 1)}
         self._known["seconds_left"] = None if left is None else round(left, 1)
-        if is_new or now >= self._due:
-            self._due = now + _STATUS_SECONDS
-            self._write()
+        if is_new or clock >= self._due:
+            self._due = clock + _STATUS_SECONDS
+            self._update()
 
     def end(self, state: str, message: str) -> None:
         """Says how the command ended: "finished", "failed" or "interrupted", with the message of an error."""
         self._known |= {"state": state, "message": message}
-        self._write()
+        self._update()
+
+    def _update(self) -> None:
+        if self._is_written:
+            try:
+                self._write()
+            except FileError as error:
+                self._is_written = False
+                warn(f"{error}. The command goes on without this status file")
 
     def _write(self) -> None:
         text = json.dumps({**self._known, "updated": now()}, ensure_ascii=False) + "\n"

@@ -5,11 +5,14 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -19,6 +22,7 @@ from texts import chinese, english
 
 import pybpe
 from pybpe import cli
+from pybpe.cli.common import watched
 from pybpe.reading.files import corpus_files
 from pybpe.reading.inputs import ReadOptions
 from pybpe.reading.planning import progress_total
@@ -389,6 +393,38 @@ def test_a_log_gets_lines_and_a_dashboard_a_file(
     (tmp_path / "mine.json").write_text("[1]")
     assert cli.main("train in.txt --vocab-size 400 -o u.json --status mine.json".split()) == 2
     assert "--status would replace" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_work_goes_on_without_its_status_file(tmp_path: Path) -> None:
+    path, told = tmp_path / "gone" / "status.json", list[str]()
+    path.parent.touch()
+    with pytest.raises(pybpe.errors.FileError, match="status.json: "):  # at the start
+        progress.StatusFile(str(path), "train")
+    path.parent.unlink()
+    parser = SimpleNamespace(prog="pybpe train", paths={})
+    args = Namespace(parser=parser, status=str(path), progress="lines", quiet=False, json=False)
+    with pytest.warns(pybpe.errors.PybpeWarning, match="status.json: .* goes on without this status file") as warned:
+        with pytest.raises(KeyboardInterrupt), watched(args, told.append):
+            assert json.loads(path.read_bytes())["state"] == "running"
+            shutil.rmtree(path.parent)
+            path.parent.touch()
+            for _ in range(2):
+                progress.watchers[0](progress.Status("merging", 3, 3, "merge", 9.0))
+                progress.watchers[1](progress.Status("merging", 3, 3, "merge", 9.0))
+            raise KeyboardInterrupt
+    assert len(warned) == 1
+    assert "train: interrupted at" in told[-1]
+
+
+def test_a_step_without_a_total_tells_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    clock = iter(range(0, 100, 6))  # seconds
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress, "watchers", (progress.lines(told.append),))
+    with progress.Progress("encoding", None, "B", False) as bar:
+        bar.add(10**6)
+        bar.add(10**6)
+    assert [line.split(",")[0] for line in told] == ["encoding: 0.0 kB", "encoding: 2.0 MB of 2.0 MB (100%)"]
 
 
 def test_a_log_shows_how_far_a_single_task_is(
