@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import can_pass, is_unicode, json_text, number_of, param, shown
-from ..errors import ArgumentError, FileError, FormatError, file_errors, warn
+from ..errors import ArgumentError, FileError, FormatError, file_errors, note, warn
 from ..support.output_files import remove_file
 from ..support.task_results import Order, Result, headers_of, results_in
 from .charset import Doubts
@@ -253,7 +253,8 @@ def results_when_done(
 ) -> Iterator[tuple[str, Result, dict[str, Any]]]:
     """Yields the results of tasks, in order, as soon as they are there: the file, the result, and its header, whose
     notes it takes, about text that is not UTF-8 and about records. `done` does the tasks that are `left`, and yields
-    after each. Raises ArgumentError if most records are not valid."""
+    after each. Raises ArgumentError if most records are not valid, or at the end if no JSON line has an id. Warns about
+    files without ids."""
     paths = {order.path for order in left}
     for order in orders:
         if order.path in paths:
@@ -286,8 +287,11 @@ class SkippedRecords:
     ) -> None:
         self._write, self._names, self._id_key = write, names or {}, id_key
         self._records = self._skipped = 0
-        self._without_ids: int | None = 0  # records of JSON lines, None if one has an id
         self._has_ids: bool | None = None  # whether a record of the last file has an id, None if nobody asks
+        self._has_any_id, self._without_ids = (
+            False,
+            0,
+        )  # whether a JSON line of the run has an id; the lines before that
         self._lacking = list[str]()  # files without ids
         # The last piece: its file, where it ends, and the number of line ends before that place, None if unknown.
         self._path, self._end = "", 0
@@ -310,6 +314,13 @@ class SkippedRecords:
             self._end_file()
         if notes.has_ids is not None and notes.records:
             self._has_ids = self._has_ids or notes.has_ids
+            self._has_any_id |= notes.has_ids
+            more = 0 if self._has_any_id else notes.records
+            self._without_ids += more
+            if self._without_ids - more < LEAST_RECORDS <= self._without_ids:
+                name = self._names.get(notes.path, notes.path)
+                told = f"none of the first {self._without_ids} JSON lines has the key {self._id_key!r}"
+                note(f"{name}: {told}. If no line has it, the end of the run refuses {param('id_key')}")
         follows = notes.path == self._path and notes.start == self._end
         before = 0 if notes.start == 0 else self._lines if follows else None
         lines = b"".join(self._line(notes, bad, before) for bad in notes.bad)
@@ -318,10 +329,6 @@ class SkippedRecords:
             self._first = self._first or lines.partition(b"\n")[0]
         self._records += notes.records
         self._skipped += len(notes.bad)
-        if notes.has_ids or self._without_ids is None:
-            self._without_ids = None
-        elif notes.has_ids is not None:
-            self._without_ids += notes.records
         self._path, self._end = notes.path, notes.end
         self._lines = None if before is None else before + notes.lines
 
@@ -340,24 +347,22 @@ class SkippedRecords:
         return json_text({**place, "reason": bad.reason}).encode() + b"\n"
 
     def check(self, at_end: bool = False) -> None:
-        """Raises ArgumentError if more than half of many records are bad, or many are without ids; at the end of a run,
-        of any number. Then it also warns about files without ids."""
+        """Raises ArgumentError if more than half of many records are bad; at the end of a run, of any number. Then it
+        also raises it if no JSON line has an id, or warns about files without ids: only the end shows which."""
         if 2 * self._skipped > self._records and (at_end or self._records >= LEAST_RECORDS):
             raise ArgumentError(
                 f"{self._skipped} of the first {self._records} records are not valid{self._example()}."
                 f" {param(on_error='skip')} skips them only if they are at most half of all: check the key of the text,"
                 f" {param('text_key')}"
             )
-        if self._without_ids and (at_end or self._without_ids >= LEAST_RECORDS):
-            raise ArgumentError(
-                f"{self._names.get(self._path, self._path)}: none of the first {self._without_ids} JSON lines has the"
-                f" key {self._id_key!r}: pass the key of an id in {param('id_key')}"
-            )
         if at_end:
             self._end_file()
-            if self._lacking:
-                warn(f"{first_of(self._lacking)}: no JSON line has the key {self._id_key!r}, so the ids are null")
-            self._lacking = []
+            lacking, self._lacking = self._lacking, []
+            if lacking:
+                told = f"{first_of(lacking)}: no JSON line has the key {self._id_key!r}"
+                if not self._has_any_id:
+                    raise ArgumentError(f"{told}: pass the key of an id in {param('id_key')}")
+                warn(f"{told}, so the ids are null")
 
     def finish(self, listed: str | None) -> dict[str, Any]:
         """Ends the run: warns if records were skipped. `listed` is the file that lists them, if there is one. Returns

@@ -274,7 +274,9 @@ def test_inspect_shows_the_record_of_a_token(tmp_path: Path, capsys: pytest.Capt
             document_at(str(out / shard.file), token)
 
 
-def test_a_key_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_no_record_has_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     tok, given = small_tokenizer(), {"provenance": True, "min_shard_tokens": 0, "splits": (1,)}
     some = documents(60)
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": None, "text": text}) + "\n" for text in some))
@@ -283,7 +285,7 @@ def test_a_key_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest
     parquet.write_table(pyarrow.table({"text": some, "url": some}), tmp_path / "d.parquet")
     out, error = tmp_path / "out", pybpe.errors.ArgumentError
     for inputs, told in (
-        ("b.jsonl", "b.jsonl: none of the first 60 JSON lines has the key 'id': pass the key of an id in id_key"),
+        ("b.jsonl", "b.jsonl: no JSON line has the key 'id': pass the key of an id in id_key"),
         ("c.txt", "id_key='id' has no effect: only records have ids"),
     ):
         with pytest.raises(error, match=told):
@@ -294,12 +296,18 @@ def test_a_key_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(pybpe.errors.FormatError, match="no column 'id': set id_key to one of text, url"):
         pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "d.parquet"], out, id_key="id", **given)
     assert not list(out.glob("*")) and not (out / FOLDER / "tasks").exists()  # before any work
-    with pytest.warns(PybpeWarning, match="b.jsonl: no JSON line has the key 'id', so the ids are null") as told:
-        pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], out, id_key="id", **given)  # a has it: null
-    assert len(told) == 1
     monkeypatch.setattr("pybpe.reading.records.LEAST_RECORDS", 20)
-    with pytest.raises(error, match="none of the first [1-5]. JSON lines has the key 'id'"):  # after the first task
-        pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "early", id_key="id", **given)
+    (tmp_path / "e.jsonl").write_bytes((tmp_path / "b.jsonl").read_bytes())
+    for names in ("ab", "ba", "eba", "bea"):  # a has it: null
+        without = f"{names.strip('a')[0]}.jsonl{' and 1 more' * ('e' in names)}"
+        with pytest.warns(PybpeWarning, match=f"{without}: no JSON line has the key 'id', so the ids are null") as told:
+            paths = [tmp_path / f"{name}.jsonl" for name in names]
+            pybpe.binarize(tok, paths, tmp_path / names, id_key="id", workers=len(names) % 2 + 1, **given)
+        assert len(told) == 1
+    caplog.set_level("INFO", "pybpe")
+    with pytest.raises(error, match="b.jsonl and 1 more: no JSON line has the key 'id'.* Finished work is kept"):
+        pybpe.binarize(tok, [tmp_path / "b.jsonl", tmp_path / "e.jsonl"], tmp_path / "late", id_key="id", **given)
+    assert "b.jsonl: none of the first 40 JSON lines has the key 'id'" in caplog.messages[0]  # after the first task
 
 
 def test_inspect_says_that_the_input_has_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
