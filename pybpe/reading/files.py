@@ -143,6 +143,12 @@ class Corpus:
             yield from part.sizes if isinstance(part, SmallFiles) else (part.size,)
 
     @property
+    def modified(self) -> Iterator[int]:
+        """The modification time of every file, in ns."""
+        for part in self.parts:
+            yield from part.modified if isinstance(part, SmallFiles) else (part.mtime_ns,)
+
+    @property
     def singles(self) -> list[InputFile]:
         """The files that are not among small ones."""
         return [part for part in self.parts if isinstance(part, InputFile)]

@@ -35,6 +35,10 @@ _BLOCK = 1 << 19  # bytes that are read at once
 _UNFINISHED = ".tmp"  # the ending of a file
 
 
+class DamagedResultError(FormatError):
+    """The file with the results of a task was damaged. It is removed, so the next run does the task again."""
+
+
 class Order(NamedTuple):
     """A task to do."""
 
@@ -228,6 +232,6 @@ def _read(path: str, at: int, size: int) -> bytes:
     return data
 
 
-def _damaged(path: str, at: int) -> FormatError:
+def _damaged(path: str, at: int) -> DamagedResultError:
     remove_file(path)
-    return FormatError(f"{path}: damaged: run the same command again, which makes it again", at)
+    return DamagedResultError(f"{path}: damaged: run the same command again, which makes it again", at)

@@ -23,13 +23,13 @@ from ..reading.inputs import Inputs, ReadOptions
 from ..reading.objects import given_inputs
 from ..reading.planning import SplitOptions, are_far
 from ..reading.streams import without_ending
-from ..support.output_files import FOLDER, give_name, only_writer, output_file, unfinished_folder
+from ..support.output_files import FOLDER, give_name, only_writer, output_file, remove_work, unfinished_folder
 from ..support.parallel import RunOptions
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .formats import ArrayOptions, Layout, OutputOptions
 from .manifest import Manifest, found_manifest, tokenizer_entry
-from .output_folder import call_of, made_before, writing_to
+from .output_folder import FINISHED, call_of, made_before, writing_to
 from .run import Job, write_token_files
 from .task_encoder import KEEP, TaskEncoder, is_plain
 
@@ -226,10 +226,8 @@ def encode_files(
         known = known_of(options, tokenizer_entry(tok), staged)
         manifest = write_dataset(layout, options, staged, run, known)
         (record,) = manifest.shards["train"]
-        give_name(os.path.join(folder, record.file), path)
-        for name in os.listdir(folder):
-            if name != FOLDER:
-                os.unlink(os.path.join(folder, name))
+        give_name(os.path.join(folder, FOLDER, FINISHED, record.file), path)
+        remove_work(folder)  # not before: until then, the next call resumes
     return record.tokens
 
 

@@ -9,7 +9,7 @@ how finished files get their names.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -17,7 +17,6 @@ from ..arguments import number_of, param
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Corpus, SmallFiles, Staged
-from ..reading.input_file import InputFile
 from ..reading.streams import sample_of
 from ..support import platform
 from ..support.output_files import FOLDER, differences, make_folder, only_writer, remove_file, remove_work
@@ -82,7 +81,7 @@ def call_of(settings: object, staged: Staged | None = None) -> str:
     return hashed(settings, names, sizes, others, samples)
 
 
-def made_before(folder: str, known: Manifest, force: bool, files: Iterable[InputFile] = ()) -> Manifest | None:
+def made_before(folder: str, known: Manifest, force: bool, files: Corpus | None = None) -> Manifest | None:
     """Returns the manifest of a folder if an equal call has made it, or None if this call must do the work.
 
     Args:
@@ -116,7 +115,8 @@ def made_before(folder: str, known: Manifest, force: bool, files: Iterable[Input
     except FormatError as error:
         raise _refusal(folder, f"has a manifest that cannot be read ({error})") from None
     written_ns = os.stat(path).st_mtime_ns
-    newer = [file.path for file in files if file.mtime_ns > written_ns]
+    files = files or Corpus()
+    newer = [name for name, mtime_ns in zip(files.paths, files.modified) if mtime_ns > written_ns]
     if found.call != known.call:
         old, new = _asked(found), _asked(known)
         if ours is None and (trained := _training(folder)):

@@ -54,7 +54,16 @@ from ..reading.records import SkippedRecords, check_list, headers_if_done, resul
 from ..support.output_files import give_name, make_folder, remove_entry, remove_work, write_all
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
-from ..support.task_results import Order, Section, headers_of, results_in, task_folder, task_path, write_results
+from ..support.task_results import (
+    DamagedResultError,
+    Order,
+    Section,
+    headers_of,
+    results_in,
+    task_folder,
+    task_path,
+    write_results,
+)
 from .formats import ArrayOptions, Layout, write_offsets
 from .manifest import TOKENIZER_NAMES, Manifest, ShardRecord, record_file
 from .output_folder import FINISHED, publish, replaced_files
@@ -92,7 +101,8 @@ def write_token_files(
     known: Manifest,
     with_tokenizer: bool = False,
 ) -> Manifest:
-    """Does the work of a job, or the rest of it, up to the manifest, which it returns.
+    """Does the work of a job, or the rest of it, up to the manifest, which it returns. With ArrayOptions, the files
+    stay in the hidden folder, in FINISHED.
 
     Args:
         layout: where the files go, and their format.
@@ -104,7 +114,10 @@ def write_token_files(
     run = _Run(layout, job, options)
     try:
         made = run.assemble(*run.do_tasks(total), known, with_tokenizer)
-        publish(layout.folder, made)
+        if not isinstance(layout.output, ArrayOptions):
+            publish(layout.folder, made)
+    except DamagedResultError:
+        raise  # the message says that the next run mends it
     except (ArgumentError, FormatError, LimitError) as error:
         if not run.has_text():  # then no other call could use the results
             remove_work(layout.folder)

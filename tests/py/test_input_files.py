@@ -11,6 +11,7 @@ import re
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -377,6 +378,27 @@ def test_errors_name_standard_input_and_not_its_copy(tmp_path: Path) -> None:
     for call in calls:
         with standard_input(str(tmp_path / "in")), pytest.raises(FormatError, match="^-: the line at byte 126: not"):
             call()
+
+
+def test_a_complete_call_makes_no_object_per_small_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    for name in "abcdefgh":
+        (tmp_path / "in" / f"{name}.txt").write_text(f"text {name}")
+    objects, iterate = list[InputFile](), SmallFiles.__iter__
+
+    def counted(some: SmallFiles) -> Iterator[InputFile]:
+        for file in iterate(some):
+            objects.append(file)
+            yield file
+
+    tok, given = small_tokenizer(), {"splits": (1,), "min_shard_tokens": 0}
+    made = pybpe.binarize(tok, tmp_path / "in", tmp_path / "o", **given)
+    monkeypatch.setattr(SmallFiles, "__iter__", counted)
+    assert pybpe.binarize(tok, tmp_path / "in", tmp_path / "o", **given) == made
+    assert len(objects) < 8
+    os.utime(tmp_path / "in" / "b.txt", (2**32, 2**32))
+    with pytest.raises(ArgumentError, match="was written before .*b.txt changed"):
+        pybpe.binarize(tok, tmp_path / "in", tmp_path / "o", **given)
 
 
 def test_standard_input_again_is_complete(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

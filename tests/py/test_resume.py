@@ -7,6 +7,7 @@ import io
 import os
 import random
 import shutil
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -24,7 +25,7 @@ from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
 from pybpe.reading.pieces import Piece
 from pybpe.support import executors, task_results
 from pybpe.support.output_files import FOLDER, write_all
-from pybpe.tokens import run, task_encoder
+from pybpe.tokens import binarization, run, task_encoder
 from pybpe.tokens.mix import mixing, shuffling
 from pybpe.tokens.task_encoder import Segment
 from pybpe.tokens.verification import verify
@@ -136,6 +137,27 @@ def test_a_finished_bucket_of_a_mixture_is_not_sorted_again(
         mix(tok, tokens, tmp_path / "out", memory_limit=60_000)
     assert mix(tok, tokens, tmp_path / "out", memory_limit=60_000) == expected
     assert made == [0, 1, 2, 3, 4, *range(4, made[-1] + 1)] and made[-1] > 5
+
+
+def test_an_array_resumes_until_it_has_its_name(
+    tok: pybpe.Tokenizer,
+    corpus: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    total = pybpe.encode_files(tok, corpus, tmp_path / "whole.npy", progress=False)
+    caplog.set_level("INFO", "pybpe")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(binarization, "give_name", interrupted)
+        pybpe.encode_files(tok, corpus, tmp_path / "out.npy", progress=False)
+    assert not (tmp_path / "out.npy").exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pybpe.encode_files(tok, corpus, tmp_path / "out.npy", progress=False) == total
+    assert f"resuming after {total} tokens" in caplog.text
+    assert (tmp_path / "out.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus", "out.npy", "whole.npy"}
 
 
 @pytest.mark.parametrize("format", ["llmc", "npy"])
@@ -367,7 +389,8 @@ def test_damaged_results_are_made_again(
         try:
             pybpe.binarize(tok, corpus, out, **given)
         except FormatError as error:
-            assert f"{path}: damaged: run the same command again" in str(error) and not path.exists()
+            assert str(error) == f"{path}: damaged: run the same command again, which makes it again"
+            assert not path.exists()
             refused += 1
             pybpe.binarize(tok, corpus, out, **given)
         assert content(out) == content(tmp_path / "fresh"), number
