@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from .. import _binding
 from .._lazy import Array, numpy
 from ..arguments import instance, one_of, param, whole_number
-from ..errors import ArgumentError
+from ..errors import ArgumentError, warn
 from ..model import refuse_dropout
 from ..reading.charset import Doubts
 from ..reading.cuts import PIECE_BYTES
@@ -191,7 +191,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         Args:
             state: the state of this process, or a list of the states of all processes. With a list, the number of
                 processes may differ. Then every process must get the whole list, and every document of an epoch is
-                still read exactly once. Some processes may begin the next epoch before others.
+                still read exactly once. If there are more processes than states, some begin the next epoch at
+                once, and a warning says so.
 
         Raises:
             ArgumentError: `state` is from other inputs, another tokenizer, other options or another process, or the
@@ -219,6 +220,11 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         parts = [part for left in found.values() for part in left.parts]
         for share, left in found.items():
             parts += [RowPlace(epoch, *share) for epoch in range(left.epoch, last)]
+        if (idle := self._replicas - len(parts)) > 0:
+            warn(
+                f"{idle} of {self._replicas} processes begin epoch {last} at once, because the states are of"
+                f" {len(found)}, each of which leaves its rest to one process"
+            )
         self._left, self._shared = Left((), last), sorted(parts)
 
     def _of_state(self, state: Mapping[str, Any]) -> tuple[Left, tuple[int, int]]:

@@ -105,13 +105,16 @@ class SplitOptions:
     def decided(self, files: Corpus, kinds: Kinds, recorded: object) -> SplitOptions:
         """Returns the options for some files, with "hash" or "token" instead of "auto". `recorded` is how the
         token files were split that these replace: documents keep their splits as long as it stays."""
+        name = first_of(list(files.paths))
+        if self.split_by == "hash" and len(self.splits) > 1 and _is_one_text(files, kinds):
+            note(f"{name}: 1 document, so pybpe cuts it in order, between words, as with {param(split_by='token')}")
         if self.split_by != "auto":
             return self
         if len(self.splits) == 1:
             return replace(self, split_by="hash")
         if recorded in SPLIT_BY[1:]:
             return replace(self, split_by=recorded)
-        name, with_text = first_of(list(files.paths)), (file for file in files if not file.is_empty)
+        with_text = (file for file in files if not file.is_empty)
         are_many = next(islice(with_text, FEW - 1, None), None) is not None
         count = FEW if are_many else count_documents(files, kinds, FEW, _LOOK_BYTES)
         why = f"{number_of(count, 'document')}, too few to give each split whole ones" if count else ""
@@ -121,9 +124,14 @@ class SplitOptions:
                 return replace(self, split_by="hash")
             name, why = large, "one document is so large that the splits would not have their shares"
         if why:
-            keeps = f"{param(split_by='hash')} would keep documents whole"
-            note(f"{name}: {why}, so pybpe cuts each file in order, between words ({keeps})")
+            keeps = f" ({param(split_by='hash')} would keep documents whole)" if count > 1 else ""
+            note(f"{name}: {why}, so pybpe cuts each file in order, between words{keeps}")
         return replace(self, split_by="token")
+
+
+def _is_one_text(files: Corpus, kinds: Kinds) -> bool:
+    """Returns whether a corpus is one document or none, in a file that cannot have more."""
+    return count_documents(files, kinds, 2) < 2 and not any(map(kinds.is_divided, files))
 
 
 def are_far(sizes: Sequence[int], splits: Sequence[float]) -> bool:
@@ -204,7 +212,7 @@ class Plan:
     Args:
         files: the corpus.
         kinds: how documents in the files are separated.
-        split: how documents are divided among splits. A corpus of a single document is divided as with "token".
+        split: how documents are divided among splits. One text that is one document is divided as with "token".
         cutting: the positions where text can be cut between words.
 
     Attributes:
@@ -218,8 +226,7 @@ class Plan:
         self.files, self.kinds, self.splits, self.cutting = files, kinds, split.splits, cutting
         self.task_bytes = TASK_BYTES
         self.hashed = split.split_by == "hash" and len(split.splits) > 1
-        if self.hashed and count_documents(files, kinds, 2) < 2:
-            self.hashed = any(map(kinds.is_divided, files))
+        self.hashed = self.hashed and not _is_one_text(files, kinds)
         self._by_count = split.val_documents is not None
         # The number of the file where val ends, and the byte or row (None: its end).
         self._end_of_val: tuple[int, int | None] = (0, None)

@@ -205,6 +205,23 @@ def test_few_documents_are_split_by_token(tmp_path: Path, caplog: pytest.LogCapt
     assert pybpe.binarize(tok, tmp_path / "b.txt", tmp_path / "marks", **given).settings["split_by"] == "hash"
 
 
+def test_one_text_is_cut_in_order_and_a_note_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A hash could give it only to one split. Its note does not promise to keep it whole."""
+    tok, given = small_tokenizer(), {"min_shard_tokens": 0, "name": "x"}
+    (tmp_path / "a.txt").write_text("some words " * 1000)
+    for way, told in (("auto", "1 document, too few to give"), ("hash", "1 document, so pybpe cuts it in order")):
+        caplog.clear()
+        with caplog.at_level("INFO", "pybpe"):
+            made = pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / way, split_by=way, **given)
+        assert sum(told in message for message in caplog.messages) == 1
+        assert "keep documents whole" not in caplog.text and all(made.text_bytes.values())
+    (tmp_path / "a.jsonl").write_text('{"text": "one record"}\n')  # which may get more
+    caplog.clear()
+    with caplog.at_level("INFO", "pybpe"), pytest.warns(PybpeWarning, match="shares of the splits differ|empty"):
+        pybpe.binarize(tok, tmp_path / "a.jsonl", tmp_path / "records", split_by="hash", **given)
+    assert "cuts it in order" not in caplog.text
+
+
 def test_one_huge_text_among_many_is_split_by_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Wherever its hash would put it, if the other splits then had too little, or that split too much."""
     tok, given = small_tokenizer(), {"min_shard_tokens": 0, "name": "x"}
