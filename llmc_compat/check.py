@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from pybpe import Tokenizer, _binding
 from pybpe._lazy import numpy
-from pybpe.errors import ArgumentError, Error, FileError
+from pybpe.errors import ArgumentError, Error, FileError, warn
 from pybpe.reading.streams import Snapshot, file_sha256, open_input
 from pybpe.support.output_files import FOLDER
 from pybpe.tokens.manifest import FILE_NAME as MANIFEST_NAME
@@ -56,10 +56,14 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
         FileError: a path does not exist. ArgumentError: none of the files is an llm.c file.
     """
     faults: list[Fault] = []
-    whole = FoundFacts(find_files((os.fsdecode(path) for path in paths), faults), batch, faults)
+    given = [os.fsdecode(path) for path in paths]
+    whole = FoundFacts(find_files(given, faults), batch, faults)
     checked = (paths for kind, paths in vars(whole.files).items() if kind != "others")
     if not (any(checked) or faults):
         raise ArgumentError("none of these is an llm.c file: expected tokenizer.bin, shards, evals or a checkpoint")
+    for path in given:
+        if whole.names.get(path) in UNKNOWN[:2] and not path.endswith(".bin"):  # otherwise, it is a fault
+            warn(f"{path}: not checked, because it is not a file of llm.c")
     faults += (fault for kind, path, facts in subjects(whole) for fault in check_rules.faults(kind, path, **facts))
     return whole.files, faults
 

@@ -155,7 +155,10 @@ class GPT2Config(Sizes):
             if not 1 <= size < 1 << 31:
                 raise ArgumentError(f"{letter} is {size}; sizes of a model must be from 1 to {(1 << 31) - 1}")
         if self.channels % self.num_heads:
-            raise ArgumentError(f"NH is {self.num_heads}, which does not divide C {self.channels}")
+            raise ArgumentError(
+                f"NH is {self.num_heads}, which does not divide C {self.channels}: the number of channels must be a"
+                " multiple of the number of heads"
+            )
         if self.padded_vocab_size < self.vocab_size:
             raise ArgumentError(f"Vp is {self.padded_vocab_size}, below V {self.vocab_size}")
 

@@ -192,7 +192,8 @@ def make_workspace(
             with only_writer(data, temporary=True):
                 remove_work(data)  # no option of this call could use it
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
-            raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
+            fit = CPU_BATCH.largest_fit(error.tokens)
+            raise LimitError(f"{error.path}: {needed}; llm.c aborts; {fit}: use more text") from None
         model = model.for_text(tok.vocab_size, manifest.split_tokens("train"))
         workspace = Workspace(folder, tok, manifest, model.config(tok.vocab_size), dtype)
         try:

@@ -158,7 +158,7 @@ typedef struct {
     const char* help;
 } Option;
 
-// Reads "-x 100 -l 0.001 ..." into the options. The last option has the flag 0.
+// Reads "-x 100 -l 0.001 ..." into the options. The last option has the flag 0. -h lists them.
 void parse_options(Option* options, int argc, char** argv) {
     for (int i = 1; i < argc; i += 2) {
         Option* o = options;
@@ -170,8 +170,10 @@ void parse_options(Option* options, int argc, char** argv) {
             if (o->type == 'f') { *(float*)o->value = strtof(argv[i + 1], &end); }
             if (*end == 0) { continue; }
         }
-        fprintf(stderr, "Usage: %s [options]\n", argv[0]);
-        for (o = options; o->flag != 0; o++) { fprintf(stderr, "  -%c  %s\n", o->flag, o->help); }
-        exit(EXIT_FAILURE);
+        int is_help = strcmp(argv[i], "-h") == 0;
+        FILE* out = is_help ? stdout : stderr;
+        fprintf(out, "Usage: %s [options]\n", argv[0]);
+        for (o = options; o->flag != 0; o++) { fprintf(out, "  -%c  %s\n", o->flag, o->help); }
+        exit(is_help ? EXIT_SUCCESS : EXIT_FAILURE);
     }
 }

@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
                         {'o', 's', &out, "where the trained model goes; OUT.state is for going on (trained.bin)"},
                         {'b', 'i', &B, "batch size (as many as give 1024 tokens a step)"},
                         {'t', 'i', &T, "sequence length (the model's, since it learns only the positions that it sees)"},
-                        {'x', 'i', &steps, "steps (1000)"},
+                        {'x', 'i', &steps, "steps (1000; make train sets them by STEPS)"},
                         {'l', 'f', &highest_rate, "highest learning rate (0.001)"},
                         {'c', 'f', &weight_decay, "weight decay (0.1)"},
                         {'v', 'i', &every, "validate and save each time after this many steps (100)"},

@@ -21,6 +21,10 @@ int main(int argc, char** argv) {
                         {'s', 'i', &seed, "random seed; the same seed gives the same text (the time)"},
                         {0}};
     parse_options(options, argc, argv);
+    if (access(model_path, F_OK) != 0) {
+        fprintf(stderr, "Error: there is no %s: run make train first, or name a model with -e\n", model_path);
+        exit(EXIT_FAILURE);
+    }
     GPT2 model;
     Tokenizer tokenizer;
     open_model(&model, &tokenizer, model_path, tokenizer_path);

@@ -183,7 +183,7 @@ def hinting_at_text(paths: Sequence[str]) -> Iterator[None]:
         if missing is None or sys_errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
         shown = missing if len(missing) <= 80 else missing[:77] + "..."
-        raise FileMissingError(f"{shown}: no such file. To encode these words, use --text") from None
+        raise FileMissingError(f"{shown}: no such file. If you mean this text, use --text") from None
 
 
 def _pieces(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:

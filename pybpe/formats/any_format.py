@@ -32,7 +32,9 @@ from .vocab_merges import NO_MERGE
 _BIN_MAGIC = _binding.TOKENIZER_MAGIC.to_bytes(4, "little")
 # The first piece of the protocol buffer: its length, then a text with its length, and its score.
 _SENTENCEPIECE = re.compile(rb"\n[\x08-\x7f]\n[\x01-\x78][^\x00-\x1f]+\x15", re.DOTALL)
-_RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
+_RANK = rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n"
+# Two lines, unless the file or this part of it ends before. One alone may be a heading, such as "Genesis 1".
+_RANKS = re.compile(_RANK + rb"(?:" + _RANK + rb"|[A-Za-z0-9+/]*={0,2}(?: \d*)?\r?\Z)")
 _FIRST_ID = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\d')  # the beginning of a vocab.json
 Specials = Iterable[str] | Mapping[str, int]
 
@@ -53,7 +55,7 @@ def read(
         return fitting(formats.pretrained.read(name, _chosen(pattern)), name)
     with open_unchanged(path) as stream:
         start = stream.read(512)
-        if name.endswith(".tiktoken") or _RANK_LINE.match(start):
+        if name.endswith(".tiktoken") or _RANKS.match(start):
             return _ranks(path, pattern, special_tokens)
         if _FIRST_ID.match(start):
             beside = os.path.join(os.path.dirname(name), formats.pretrained.MERGES)

@@ -218,6 +218,7 @@ _LOOKS_AT_ONCE = 16
 _MOST_SIDE = 1 << 20  # bytes of descriptions next to files of records, unless these have more
 _WITH_MARKUP = re.compile(r"(?i)\.(?:csv|tsv|html?|xml)(?:\.\w+)?\Z")
 _EXCEPT_OWN = " except pybpe's own (tokens, tokenizers, and what this call writes)"
+_NAME_OTHERS = ": name text files, or a folder of them"
 _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
 
 
@@ -268,7 +269,7 @@ def _files_of(path: str, outputs: Collection[str]) -> Found | None:
     else:
         return None
     if not found.kept:
-        raise ArgumentError(f"{without_secrets(path)}: no files found{_EXCEPT_OWN if found.own else ''}")
+        raise ArgumentError(f"{without_secrets(path)}: no files found{_EXCEPT_OWN if found.own else ''}{_NAME_OTHERS}")
     return found
 
 
@@ -352,7 +353,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
         ]
     )
     if not parts:
-        raise ArgumentError(f"{without_secrets(given[0])}: no files found{_EXCEPT_OWN}")
+        raise ArgumentError(f"{without_secrets(given[0])}: no files found{_EXCEPT_OWN}{_NAME_OTHERS}")
     return files
 
 

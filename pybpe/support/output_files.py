@@ -31,8 +31,10 @@ def make_folder(path: _binding.PathLike) -> str:
     """Makes a folder and its parents, if needed. Returns its path."""
     folder = _binding.path_text(path)
     refuse_as_output(folder)
-    with file_errors(folder, "cannot be made"):
+    try:
         os.makedirs(folder, exist_ok=True)
+    except OSError as error:  # its name is the folder or the parent that cannot be made
+        raise file_error(error.errno or 0, f"{error.filename}: cannot be made: {error.strerror}") from None
     return folder
 
 

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from .. import _binding
 from .._lazy import Array, numpy, pickle, tarfile
-from ..arguments import instance, one_of, option, param, refuse_unused, whole_number
+from ..arguments import can_pass, instance, one_of, option, param, refuse_unused, whole_number
 from ..errors import ArgumentError, FormatError, LimitError, warn
 from ..formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_npy_header
 from ..model import named_special
@@ -392,8 +392,9 @@ class OutputOptions:
         """The minimum number of tokens per shard."""
         return self.form.min_tokens if self.min_shard_tokens is None else self.min_shard_tokens
 
-    def for_vocabulary(self, n_vocab: int, mark: str | None) -> OutputOptions:
-        """Returns the options for a vocabulary of this size, with the dtype chosen. `mark` is its end-of-text token.
+    def for_vocabulary(self, n_vocab: int, mark: str | None, is_made: bool = True) -> OutputOptions:
+        """Returns the options for a vocabulary of this size, with the dtype chosen. `mark` is its end-of-text token. If
+        training may make a smaller one (`is_made` is False), gives no warning.
 
         Raises:
             ArgumentError: there is no such token to place. LimitError: an id does not fit in the dtype, or a shard
@@ -414,10 +415,11 @@ class OutputOptions:
                 f"{param(shard_tokens=self.shard_tokens)} would exceed {form.max_bytes} bytes, beyond which"
                 f" {form.reader} cannot read: write more, smaller shards"
             )
-        if self.format == LLMC.name and self.dtype == "auto" and fitting == "uint32":
+        if self.format == LLMC.name and self.dtype == "auto" and fitting == "uint32" and is_made:
+            asked = f"; {param(dtype='uint32')} asks for them without this warning" if can_pass("dtype") else ""
             warn(
                 "this vocabulary needs ids of 32 bits: llm.c's train_gpt2 aborts on such shards with 'Bad magic', and"
-                f" only its train_llama3.py reads them; {param(dtype='uint32')} asks for them without this warning"
+                f" only its train_llama3.py reads them{asked}"
             )
         return chosen
 

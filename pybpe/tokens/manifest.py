@@ -202,6 +202,9 @@ class Manifest:
         path = os.path.join(name, manifest_name(name))
         if not os.path.exists(path) and os.path.exists(os.path.join(name, "data", FILE_NAME)):
             raise file_error(errno.ENOENT, f"{name}: the token files of this workspace are in {name}/data: name that")
+        if not os.path.exists(path):
+            told = "not a folder of token files: it has no manifest.json" if os.path.isdir(name) else "no such folder"
+            raise file_error(errno.ENOENT, f"{name}: {told}")
         data = read_file(path)
         try:
             content = json.loads(data.decode("utf-8", "surrogateescape"))

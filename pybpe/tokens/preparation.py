@@ -110,7 +110,7 @@ def prepare_dataset(
     planned = TrainPlan.of(training, options.read)  # refuses now, as merging would later
     counting = planned.count_settings
     mark = end_of_text_of(counting.specials, training.end_of_text)
-    options.output.for_vocabulary(training.vocab_size, mark)  # refuses now, not after training
+    options.output.for_vocabulary(training.vocab_size, mark, is_made=False)  # refuses now, not after training
     kinds = options.kinds(mark)
     with writing_to(folder):
         staged = stage(given, folder, options.read, [folder], kinds.columns)

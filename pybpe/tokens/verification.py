@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import random
@@ -15,12 +16,21 @@ from typing import NamedTuple
 from .. import _binding
 from .._lazy import Array, numpy
 from ..arguments import number_of
-from ..errors import ArgumentError, Error, FormatError
+from ..errors import ArgumentError, Error, FormatError, file_error
 from ..reading.planning import SPLIT_NAMES
 from ..reading.streams import file_sha256
 from ..tokenizer import Tokenizer
 from .formats import FORMATS, LLMC
-from .manifest import OTHER_TOKENIZER, FileRecord, Manifest, ShardRecord, named_folder, tokenizer_entry, with_mark
+from .manifest import (
+    OTHER_TOKENIZER,
+    FileRecord,
+    Manifest,
+    ShardRecord,
+    manifest_name,
+    named_folder,
+    tokenizer_entry,
+    with_mark,
+)
 from .output_folder import check_finished
 from .pack.rows import row_fault
 from .task_encoder import ID_BYTES
@@ -65,6 +75,9 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     """
     name, only = named_folder(folder)
     check_finished(name)
+    if only is not None and not os.path.exists(os.path.join(name, manifest_name(name))):
+        told = "not one of pybpe's token files: its folder has no manifest.json"
+        raise file_error(errno.ENOENT, f"{os.fsdecode(folder)}: {told}")
     manifest = Manifest.load(name)
     if only is not None:
         if only not in manifest.file_names:

@@ -226,8 +226,12 @@ def test_manifests_of_nonsense(tmp_path: Path, data: bytes) -> None:
     for function in (verify, dataset_statistics):
         with pytest.raises(pybpe.errors.FormatError, match="not a manifest"):
             function(tmp_path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="gone: no such folder"):
         verify(tmp_path / "gone")
+    (tmp_path / "manifest.json").rename(tmp_path / "x.txt")
+    for path, told in ((tmp_path, "not a folder of token files"), (tmp_path / "x.txt", "x.txt: not one of pybpe's")):
+        with pytest.raises(FileNotFoundError, match=f"{told}.*no manifest.json"):
+            verify(path)
 
 
 def test_a_kind_of_split_that_is_gone_is_refused(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:

@@ -425,6 +425,13 @@ def test_files_near_a_tokenizer_are_called_by_name(tmp_path: Path, data: str | b
         pybpe.Tokenizer.from_file(tmp_path / "x")
 
 
+@pytest.mark.parametrize("data", [b"Genesis 1\n\nIn the", b"Mark 1\nThe beginning", b"Mark 1\n1 The beginning"])
+def test_a_book_with_a_numbered_heading_is_no_list_of_ranks(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(pybpe.errors.FormatError, match="x: not a tokenizer"):
+        pybpe.Tokenizer.from_file(tmp_path / "x")
+
+
 def test_damaged_vocab_and_merges_are_refused(tmp_path: Path) -> None:
     vocab, merges = tmp_path / "vocab.json", tmp_path / "merges.txt"
     trained().save(tmp_path, "files")

@@ -45,7 +45,7 @@ from llmc_compat.check import check
 from llmc_compat.check_rules import Fault
 from llmc_compat.shards import Batch, header, read_shard
 from llmc_compat.workspace import make_workspace
-from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
+from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, PybpeWarning, file_error
 from pybpe.reading.streams import open_input
 
 
@@ -281,6 +281,8 @@ def test_nothing_to_check(work: Path, tmp_path: Path) -> None:
             (tmp_path / folder / name).unlink(missing_ok=True)
         with pytest.raises(ArgumentError, match="none of these"):
             check([tmp_path / folder])
+    with pytest.warns(PybpeWarning, match="text.txt: not checked, because it is not a file of llm.c"):
+        check([tmp_path / "text.txt", work / TOKENIZER])
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ArgumentError, match="neither a file nor a folder"):
         check([tmp_path / "pipe"])

@@ -95,8 +95,12 @@ def test_what_training_refuses(built: Path, workspace: Path) -> None:
     for arguments in (("-x", "12x"), ("-x",), ("-y", 1), ("x", 1), ("-xx", 1)):
         result = run(built, workspace, "train", *arguments)
         assert result.returncode == 1 and "Usage:" in result.stderr
+    asked = run(built, workspace, "train", "-h")
+    assert asked.returncode == 0 and "Usage:" in asked.stdout and asked.stderr == ""
     assert "-t at most 16" in run(built, workspace, "train", "-t", 17).stderr
     pybpe.train(iter([b"abc" * 9]), vocab_size=258, special_tokens=["<|endoftext|>"]).save(workspace / "other.bin")
+    untrained = run(built, workspace, "write", "-e", "none.bin")
+    assert untrained.returncode == 1 and "there is no none.bin: run make train first" in untrained.stderr
     for program in ("train", "write"):
         result = run(built, workspace, program, "-k", "other.bin", "-e", "gpt2_124M.bin")
         assert result.returncode == 1 and "other.bin is not the tokenizer of gpt2_124M.bin" in result.stderr

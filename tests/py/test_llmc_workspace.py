@@ -209,7 +209,7 @@ def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
         make_workspace(path, tmp_path / "work", **{**SMALL, "vocab_size": 300})
     match = re.fullmatch(
         r".*/corpus_val_000000.bin: (\d+) tokens, but 1 x B 4 x T 64 \+ 1 = 257 are needed; llm.c aborts;"
-        r" the largest batch that fits is B (\d+) x T (\d+)",
+        r" the largest batch that fits is B (\d+) x T (\d+): use more text",
         str(caught.value),
     )
     assert match

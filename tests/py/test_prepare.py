@@ -110,6 +110,15 @@ def test_what_no_training_can_mend_is_refused_before_it(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_size_that_training_cannot_reach_brings_no_warning_of_32_bits(corpus: Path, tmp_path: Path) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tok, _ = pybpe.prepare(
+            corpus, tmp_path / "out", vocab_size=70_000, min_shard_tokens=0, special_tokens=CONTROL_TOKENS
+        )
+    assert tok.vocab_size < 1 << 16 and not any("32 bits" in str(each.message) for each in caught)
+
+
 def test_a_run_that_fails_leaves_the_tokenizer_that_fits_the_shards(corpus: Path, tmp_path: Path) -> None:
     pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
     before = content(tmp_path / "out")

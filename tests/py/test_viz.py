@@ -431,7 +431,7 @@ def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("novle.txt -t tok.json -o x.html", "novle.txt: no such file. To encode these words, use --text"),
+        ("novle.txt -t tok.json -o x.html", "novle.txt: no such file. If you mean this text, use --text"),
         ("Hello -t tok.json -o x.html", "--text"),
         ("novel.txt --text Hello -t tok.json -o x.html", "use a file or --text, not both"),
         ("-t missing.json -o x.html", "missing.json"),
