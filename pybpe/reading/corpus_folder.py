@@ -128,7 +128,8 @@ def places_of(folder: str, found: Sequence[str], content: Callable[[str], bytes]
 
 def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> Found:
     """Like `corpus_of`, for a folder of this machine and its subfolders. Like grep -r and tar, it does not
-    follow links to folders, because they may lead anywhere. It warns if one leads out of the folder.
+    follow links to folders, because they may lead anywhere. It warns if one leads out of the folder, and of pipes
+    and devices, which it leaves out.
 
     Args:
         folder: the path of the folder.
@@ -141,7 +142,7 @@ def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> Found:
 
 
 def _places(folder: str, outputs: Collection[str]) -> Iterator[Place]:
-    links, waiting, real = list[str](), [folder], os.path.realpath(folder)
+    links, pipes, waiting, real = list[str](), list[str](), [folder], os.path.realpath(folder)
     while waiting:
         path = waiting.pop()
         inside = os.path.normpath(os.path.join(real, os.path.relpath(path, folder)))
@@ -159,12 +160,16 @@ def _places(folder: str, outputs: Collection[str]) -> Iterator[Place]:
                     (links if entry.is_symlink() else waiting).append(entry.path)
             elif os.path.isfile(entry.path) or not os.path.exists(entry.path):  # a link to nothing: opening it raises
                 place.names.append(name)
+            elif not is_hidden(name) and name not in written:
+                pipes.append(entry.path)
         if FOLDER in place.folders and os.path.isdir(os.path.join(path, FOLDER, PARTS)):
             raise ArgumentError(f"{path}: the `pybpe corpus` that writes to this folder has not ended: run it again")
         yield place
     away = [link for link in sorted(links) if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
     if away:
         warn(f"{first_of(away)}: pybpe does not follow this link to a folder: to read it too, pass its own path")
+    if pipes:
+        warn(f"{first_of(sorted(pipes))}: left out: a pipe or device. To read it too, pass its own path")
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -62,6 +62,15 @@ def test_folders_and_globs_give_what_a_shell_would(tmp_path: Path) -> None:
         input_files(str(tmp_path / "nothing*"))
 
 
+def test_pipes_in_a_folder_are_left_out_and_said(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    os.mkfifo(tmp_path / ".hidden")
+    assert input_files(tmp_path) == [str(tmp_path / "a.txt")]
+    os.mkfifo(tmp_path / "p.txt")
+    with pytest.warns(PybpeWarning, match="p.txt: left out: a pipe or device. To read it too, pass its own path"):
+        assert input_files(tmp_path) == [str(tmp_path / "a.txt")]
+
+
 def test_links_to_folders_are_not_followed_and_said(tmp_path: Path) -> None:
     data, other = tmp_path / "data", tmp_path / "other"
     for folder in (data / "sub", data / "notes.unfinished", other):
