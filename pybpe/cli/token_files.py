@@ -23,11 +23,11 @@ from .common import call, load, report, tell_of_commas
 _LARGE = 10**8  # tokens
 
 
-def report_manifest(args: argparse.Namespace, manifest: Manifest, note: str = "") -> None:
+def report_manifest(args: argparse.Namespace, manifest: Manifest, detail: str = "") -> None:
     """Prints the output of a command."""
     facts = {name: getattr(manifest, name) for name in ("skipped", "packing", "mixture")}
     facts = {"tokens": split_tokens(manifest), **{name: value for name, value in facts.items() if value is not None}}
-    report(args, {"output": args.output, **facts}, f"{args.output}:{note}\n{manifest}")
+    report(args, {"output": args.output, **facts}, f"{args.output}:{detail}\n{manifest}")
 
 
 def split_tokens(manifest: Manifest) -> dict[str, int]:

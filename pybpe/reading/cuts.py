@@ -43,8 +43,8 @@ def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
 def cutter(
     pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None, prefix_space: bool = False
 ) -> Cut:
-    """Returns the Cut for text that is normalized and then split by a pattern. Text of a pattern without cuts
-    are never cut. With `prefix_space`, a space is added before every text that does not begin with one."""
+    """Returns the Cut for text that is normalized and then split by a pattern. If the pattern has no safe cuts,
+    text is never cut. With `prefix_space`, a space is added before every text that does not begin with one."""
     pretok = pattern.pretok
     if pretok is None or not has_cuts(pattern, normalizer):
         return lambda data, start: len(data)

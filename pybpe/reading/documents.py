@@ -15,12 +15,12 @@ The token that ends a document in plain text also separates documents in token f
 `eot_token`, or the special token that `eot` names instead. No other token does this, however documents are divided
 among splits.
 
-To add a kind: its name above, in `Kinds.kind`, and in DOCUMENTS (inputs.py) or RECORDS. `divide` yields its documents,
-and `document_cut` decides where a file can be cut. If it is not a stream of bytes, write a subclass of RowFile
-(rows.py) and a case in `open_rows`. file_types.py knows its first bytes, and `Command.files` (cli/command.py) the help.
-Test it in test_dataset_inputs.py, test_input_types.py and test_input_encodings.py: the ids are the same for every
-number of workers, and the text of records never becomes a control token. A compression is only an entry in every table
-of streams.py.
+To add a kind: its name above, in `Kinds.kind`, and in DOCUMENTS (inputs.py) or RECORDS. `divide` (pieces.py) yields
+its documents, and `document_cut` decides where a file can be cut. If it is not a stream of bytes, write a subclass of
+RowFile (rows.py) and a case in `open_rows`. file_types.py knows its first bytes, and `Command.files` (cli/command.py)
+the help. Test it in test_dataset_inputs.py, test_input_types.py and test_input_encodings.py: the ids are the same for
+every number of workers, and the text of records never becomes a control token. A compression is only an entry in every
+table of streams.py.
 """
 
 from __future__ import annotations

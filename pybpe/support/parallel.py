@@ -65,7 +65,7 @@ class RunOptions:
 READER_BYTES = 170 * 10**6  # of memory that pyarrow and its threads take next to tables in memory
 _OWN_BYTES = 80 * 10**6  # of memory that Python, the libraries and the buffers of one thread take
 _ARROW_BYTES = 40 * 10**6  # of memory that the library of pyarrow takes when it is idle
-_ROWS_BYTES = 200 * 10**6  # the same with pyarrow
+_ROWS_BYTES = 200 * 10**6  # of memory that Python, the libraries and pyarrow take when they read rows
 
 
 def memory_left(limit: int) -> int:

@@ -122,9 +122,9 @@ class Progress(AbstractContextManager["Progress"]):
 
     def watch(self) -> None:
         """Tells the watchers, at most once a second."""
-        if watchers and (now := time.monotonic()) >= self._due:
-            self._due = now + _WATCH_SECONDS
-            self._status = self._status._replace(seconds=now - self._start)
+        if watchers and (clock := time.monotonic()) >= self._due:
+            self._due = clock + _WATCH_SECONDS
+            self._status = self._status._replace(seconds=clock - self._start)
             for watcher in watchers:
                 watcher(self._status)
 

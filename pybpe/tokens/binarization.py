@@ -326,8 +326,8 @@ def known_of(options: DatasetOptions, tokenizer: Mapping[str, object], staged: S
 
 
 def _named(task: planning.Task, staged: Staged) -> tuple[planning.Task, bytes, bytes]:
-    """Returns a task with its name, where plain files have no sizes and times, so that a file may grow, and its
-    stamp, in which they have."""
+    """Returns a task with its name and its stamp. The name omits the size and time of plain files, so that a file that
+    has grown keeps its tasks. The stamp has them."""
 
     def place(file: InputFile | SmallFiles) -> object:
         if is_plain(file) and file.path not in staged.names:

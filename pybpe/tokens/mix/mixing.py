@@ -72,8 +72,7 @@ def mix(
     Raises:
         ArgumentError: an argument, the recipe or a source is invalid, or a source would train on a document that
             another one holds out. LimitError: a source is too small for the recipe. The error has the largest amount
-            that would fit. FileError, FormatError: a file cannot be read, or
-        is damaged.
+            that would fit. FileError, FormatError: a file cannot be read, or is damaged.
     """
     arguments = locals()
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
