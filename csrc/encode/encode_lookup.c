@@ -7,9 +7,9 @@ tokens, as for .tiktoken files, has only such tokens (all_own). For others, this
 
 The merge that makes a token joins `left` and `right`. The token is reached if both of these are, and if no merge of a
 lower rank crosses the border where they meet. Suppose that a merge has a higher rank than those that make its parts, so
-that the ranks of the merges in a word never decrease (see apply_chars.h). Then the first merge to cross the border would
-join the last part of `left` and the first part of `right` at the time of that merge. So go back in time:
-undo the later of the two merges, and keep the half that touches the border:
+that the ranks of the merges in a word never decrease (see apply_chars.h). Then the first merge to cross the border
+would join the last part of `left` and the first part of `right` at the time of that merge. So go back in time: undo
+the later of the two merges, and keep the half that touches the border:
 
     left | right      the rank of the token itself
     a  b | right      lower than the rank of a + b? Then b + right crosses

@@ -99,7 +99,9 @@ def _done(
     if run.memory_limit is not None and run.executor is None:
         count = min(count, max(1, run.memory_limit // each))
     if not orders or (run.executor is None and count <= 1):
-        yield from (None for order in orders if write_results(order.path, work(order, tell)))
+        for order in orders:
+            write_results(order.path, work(order, tell))
+            yield
         return
     try:
         pickle.dumps(work)

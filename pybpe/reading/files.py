@@ -337,24 +337,24 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     _tell("left out: it is one of pybpe's own files", "left out: they are pybpe's own files", left_out)
     told = "a backup or an unfinished download, judging by its name"
     _tell(f"left out: {told}", f"left out: each is {told}", spare)
+    _check_and_tell(files, read)
+    if not parts:
+        raise ArgumentError(f"{without_secrets(given[0])}: no files found{_EXCEPT_OWN}{_NAME_OTHERS}")
+    return files
+
+
+def _check_and_tell(files: Corpus, read: ReadOptions) -> None:
+    """Warns about files that may not be what the caller expects. Raises FormatError if one is not text."""
     check_text(files)
-    empty = Corpus(part for part in parts if isinstance(part, InputFile) or 0 in part.sizes)
+    empty = Corpus(part for part in files.parts if isinstance(part, InputFile) or 0 in part.sizes)
     _tell("this file is empty", "these files are empty", [file.path for file in empty if file.is_empty])
     _tell_of_utf8(files, read.encoding)
     tell_of_encodings(files.singles, read.encoding)
     tell_of_crlf(files.crlf)
     told = "read as plain text, with its tags or commas"
     _tell(told, told, list(filter(_WITH_MARKUP.search, files.paths)), note)
-    tell_of_records(
-        [
-            file.path
-            for file in files.singles
-            if file.form == "jsonl" and not says_records(file.path) and read.documents != "jsonl"
-        ]
-    )
-    if not parts:
-        raise ArgumentError(f"{without_secrets(given[0])}: no files found{_EXCEPT_OWN}{_NAME_OTHERS}")
-    return files
+    if read.documents != "jsonl":
+        tell_of_records([it.path for it in files.singles if it.form == "jsonl" and not says_records(it.path)])
 
 
 def _unarchived(looked: Iterable[_Looked], found: Found) -> Iterator[_Looked]:

@@ -172,9 +172,9 @@ def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
     removes it afterwards if it is empty. Removes copied inputs, which the next call copies again. If Ctrl-C ends the
     block and unfinished work is left, the KeyboardInterrupt says so."""
     refuse_as_output(folder)
-    is_new = not os.path.isdir(folder)
-    hidden = make_folder(os.path.join(folder, FOLDER))
-    paths = (hidden, folder) if temporary else (hidden,)
+    hidden = os.path.join(folder, FOLDER)
+    ours = (hidden, folder) if temporary or not os.path.isdir(folder) else (hidden,)
+    make_folder(hidden)
     try:
         try:
             with only_holder(os.path.join(hidden, LOCK), folder):
@@ -183,11 +183,11 @@ def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
                 finally:
                     remove_others(hidden, f"{STAGED}*", (LOCK,))
         finally:
-            for path in (hidden, *([folder] if temporary or is_new else ())):
+            for path in ours:
                 with suppress(OSError):  # it is not empty, or another writer uses it
                     os.rmdir(path)
     except KeyboardInterrupt as interrupt:
-        if os.path.exists(paths[-1]):
+        if os.path.exists(folder if temporary else hidden):
             interrupt.args = ("to resume, run the same command again",)
         raise
 

@@ -37,7 +37,7 @@ from ..support.output_files import give_name
 from ..support.task_results import results_in
 from .formats import FORMATS, Layout
 from .manifest import Manifest, ShardRecord, checked
-from .task_encoder import Stream, read_origins, read_starts, with_sizes
+from .task_encoder import Stream, counts_in, read_origins, read_starts, with_sizes
 from .token_folders import TokenFolder
 
 ENDING = ".provenance"
@@ -85,7 +85,7 @@ def documents_of(
     file, total, is_open = "", 0, False  # of the records that were read last
     for result, header in chain.from_iterable(map(results_in, paths)):
         before = stream.tokens
-        stream.take(header["splits"][split])
+        stream.take(counts_in(header)[split])
         starts = numpy.array(read_starts(result, split)[stream.goes_on :], dtype=numpy.int64) + (before + stream.added)
         places, ids = read_origins(result, split)
         rows = numpy.array(places[stream.goes_on :], dtype=numpy.int64)

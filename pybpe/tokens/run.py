@@ -68,7 +68,18 @@ from .formats import ArrayOptions, Layout, write_offsets
 from .manifest import TOKENIZER_NAMES, Manifest, ShardRecord, record_file
 from .output_folder import FINISHED, publish, replaced_files
 from .provenance import Provenance, documents_of, write_provenance
-from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, part_of, read_ids, read_starts, task_data, text_length
+from .task_encoder import (
+    ID_BYTES,
+    Encoded,
+    Stream,
+    TaskEncoder,
+    counts_in,
+    part_of,
+    read_ids,
+    read_starts,
+    task_data,
+    text_length,
+)
 
 if TYPE_CHECKING:
     from ..support.executors import Workers
@@ -77,7 +88,8 @@ LIST_NAME = "skipped.jsonl"
 _MOST_AT_ONCE = 4  # shards
 
 NamedTask = tuple[Any, bytes, bytes]
-"""A task, its name (equal names are equal tasks), and its stamp (unless they read other versions of files)."""
+"""A task, its name, and its stamp. Equal names: the same ranges of the same paths. Equal stamps: files of the same size
+and time, too."""
 
 
 class Job(NamedTuple):
@@ -178,14 +190,15 @@ class _Run:
             write = stack.enter_context(_binding.Output(list_path)).write if self._skips else lambda data: None
             skipped = SkippedRecords(write, layout.source_names, layout.output.id_key)
             bar = stack.enter_context(Progress(job.doing[0], total, job.doing[1], self._options.progress))
-            done, shown = self._done_here(left, doubts, bar), ours
-            if self._workers is not None:
+            if self._workers is None:  # the tasks move the bar
+                done = self._done_here(left, doubts, bar)
+            else:
                 anchored = (order._replace(task=planning.anchored(order.task)) for order in left)
-                done, shown = self._workers.done(anchored), set()
+                done = self._workers.done(anchored)
             for path, _, header in results_when_done(self._orders, left, done, doubts, skipped):
-                if path not in shown:
+                if self._workers is not None or path not in ours:
                     bar.add(header["size"], earlier=path not in ours)
-                for stream, counts in zip(streams, header["splits"]):
+                for stream, counts in zip(streams, counts_in(header)):
                     stream.take(counts)
             if job.files is not None and not isinstance(layout.output, ArrayOptions):
                 if not any(stream.text_bytes for stream in streams):
@@ -195,7 +208,7 @@ class _Run:
     def has_text(self) -> bool:
         """Returns whether a task has results, and they have text."""
         found = chain.from_iterable(headers_of(path) or () for path in self._paths)
-        return any(counts[2] for header in found for counts in header["splits"])
+        return any(counts.text_bytes for header in found for counts in counts_in(header))
 
     def _left(self, total: int | None) -> list[Order]:
         """Returns the tasks without results. If other tasks have some, says that the run resumes."""
@@ -205,8 +218,8 @@ class _Run:
             if headers is None or not self._is_current(order, headers):
                 left.append(order)
                 continue
-            for counts in chain.from_iterable(header["splits"] for header in headers):
-                tokens, size = tokens + counts[0], size + counts[2]
+            for counts in chain.from_iterable(map(counts_in, headers)):
+                tokens, size = tokens + counts.tokens, size + counts.text_bytes
         if tokens:
             share = f", at about {min(99, 100 * size // total)}%" if total and self._job.doing[1] == "B" else ""
             note(f"{self._layout.folder}: resuming after {tokens} tokens{share}")
@@ -413,8 +426,9 @@ def shard_orders(
         return record, ShardOrder(os.path.join(folder, file), size, header, parts, output.HASHED)
 
     for result, header in chain.from_iterable(map(results_in, paths)):
-        tokens, *whole = header["splits"][split][:3]
-        stream.take(header["splits"][split])
+        counts = counts_in(header)[split]
+        tokens, whole = counts.tokens, [counts.documents, counts.text_bytes]
+        stream.take(counts)
         section, taken = result.sections[name], [int(stream.goes_on), 0]  # the documents and bytes that shards have
         start, ids, starts = -stream.added, array("H"), array("Q")  # -1 is the mark before the tokens
         while start < tokens:
@@ -463,6 +477,6 @@ def starts_of(layout: Layout, split: int, paths: Iterable[str]) -> Iterator[Arra
     stream = Stream(layout.marks)
     for result, header in chain.from_iterable(map(results_in, paths)):
         before = stream.tokens
-        stream.take(header["splits"][split])
+        stream.take(counts_in(header)[split])
         starts = numpy.array(read_starts(result, split)[stream.goes_on :], dtype=numpy.int64)
         yield starts + (before + stream.added)

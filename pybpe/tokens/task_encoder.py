@@ -19,7 +19,7 @@ import string
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain, groupby, pairwise
 from typing import Any, NamedTuple
@@ -372,6 +372,16 @@ class EotPlacer:
 # Writing
 
 
+class SplitCounts(NamedTuple):
+    """The counts of a split in the header of a result."""
+
+    tokens: int
+    documents: int
+    text_bytes: int
+    begins: str  # how its tokens begin: _TEXT, _MARK or ""
+    is_open: bool | None  # whether its last document may go on, or None if nothing of the split has been read
+
+
 class _Split:
     """The tokens of a split in a task, and the tokens of its next result."""
 
@@ -415,10 +425,10 @@ class _Split:
             self._ids.append(mark)
             self.tokens += 1
 
-    def result(self, name: str) -> tuple[list[Any], dict[str, list[_binding.Data]]]:
+    def result(self, name: str) -> tuple[SplitCounts, dict[str, list[_binding.Data]]]:
         """Returns the counts and the sections of the next result, and begins another one. `name` is the split's."""
         is_open = self._placer.is_open if self._has_begun else None
-        counts = [self.tokens, len(self._starts), self._text_bytes, self._begins, is_open]
+        counts = SplitCounts(self.tokens, len(self._starts), self._text_bytes, self._begins, is_open)
         sections = {name: [_little(ids) for ids in self._ids], f"{name} starts": [_little(self._starts)]}
         if self._rows:
             sections[f"{name} rows"] = [_little(self._rows)]
@@ -454,7 +464,7 @@ def _header(stamp: str) -> dict[str, Any]:
 
 
 def _result(streams: Sequence[_Split], header: dict[str, Any]) -> list[_binding.Data]:
-    counts, sections = list[Any](), dict[str, list[_binding.Data]]()
+    counts, sections = list[SplitCounts](), dict[str, list[_binding.Data]]()
     for name, stream in zip(SPLIT_NAMES, streams):
         some, more = stream.result(name)
         counts.append(some)
@@ -474,6 +484,11 @@ def _little(items: array[int] | memoryview) -> _binding.Data:
 # Reading
 
 
+def counts_in(header: Mapping[str, Any]) -> list[SplitCounts]:
+    """Returns the counts of every split in the header of a result."""
+    return [SplitCounts(*counts) for counts in header["splits"]]
+
+
 class Stream:
     """How far a split has come, in the order of the results.
 
@@ -489,7 +504,7 @@ class Stream:
         self.tokens = self.documents = self.text_bytes = self.added = 0
         self.goes_on = False
 
-    def take(self, counts: Sequence[Any]) -> None:
+    def take(self, counts: SplitCounts) -> None:
         """Takes the next result, with the counts of this split in its header."""
         tokens, documents, text_bytes, begins, is_open = counts
         is_marked = self._is_open and begins == _MARK and self._mode == "append"
