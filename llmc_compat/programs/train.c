@@ -131,7 +131,8 @@ int main(int argc, char** argv) {
         state_io(fread_check, file, &model, &train, &step, &best);
         fcloseCheck(file);
         for (int i = 0; i < step; i++) { dataloader_next_batch(&train); }
-        printf("going on after step %d; the lowest val loss was %.4f\n", step, best);
+        printf("going on after step %d", step);
+        printf(step > 0 ? "; the lowest val loss was %.4f\n" : "\n", best);
     } else if (access(out, F_OK) == 0) {
         fprintf(stderr, "Error: %s exists, but training cannot go on without %s\n", out, state);
         fprintf(stderr, "---> HINT: name another file with -o; to start from %s, name it with -e, too\n", out);

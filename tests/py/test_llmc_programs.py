@@ -73,7 +73,10 @@ def test_training_goes_on_after_it_was_killed(built: Path, workspace: Path, last
         pytest.skip("llm.c does not kill itself")
     assert run(built, workspace, "train", *TRAIN, "-o", "killed.bin", STANDIN_LAST_STEP=str(last)).returncode == 9
     rest = run(built, workspace, "train", *TRAIN, "-o", "killed.bin")
-    assert f"going on after step {last // 3 * 3};" in rest.stdout
+    assert (
+        f"going on after step {last // 3 * 3}{';' if last >= 3 else chr(10)}" in rest.stdout
+        and "inf" not in rest.stdout
+    )
     for name in ("{}.bin", "{}.bin.state"):
         assert (workspace / name.format("killed")).read_bytes() == (workspace / name.format("whole")).read_bytes()
     assert {path.name for path in workspace.iterdir() if "tmp" in path.name} == set()
