@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,16 +41,25 @@ def add_llmc(command: Command) -> None:
       pybpe llmc workspace novel.txt -o work
       pybpe llmc check work
     """
+    _add_commands(
+        command,
+        {
+            "workspace": (_add_workspace, "make a folder in which llm.c trains"),
+            "check": (_add_check, "check whether llm.c can train on files"),
+            "checkpoint": (_add_checkpoint, "make and convert models"),
+            "eval": (_add_eval, "make an eval file of multiple-choice questions"),
+            "chat": (_add_chat, "turn conversations into shards and loss masks"),
+            "install": (_add_install, "install the drop-in headers in a checkout of llm.c"),
+        },
+    )
+
+
+def _add_commands(command: Command, added: Mapping[str, tuple[Callable[[Command], None], str]]) -> None:
+    """Adds commands: name -> the function that adds the arguments, and a summary."""
+    command.list_commands("commands", {name: summary for name, (_, summary) in added.items()})
     inner = command.commands()
-    for name, (add, summary) in {
-        "workspace": (_add_workspace, "make a folder in which llm.c trains"),
-        "check": (_add_check, "check whether llm.c can train on files"),
-        "checkpoint": (_add_checkpoint, "make and convert models"),
-        "eval": (_add_eval, "make an eval file of multiple-choice questions"),
-        "chat": (_add_chat, "turn conversations into shards and loss masks"),
-        "install": (_add_install, "install the drop-in headers in a checkout of llm.c"),
-    }.items():
-        inner.add_parser(name, help=summary).declare(add)
+    for name, (add, _) in added.items():
+        inner.add_parser(name).declare(add)
 
 
 def _add_workspace(command: Command) -> None:
@@ -288,15 +297,13 @@ def _add_checkpoint(command: Command) -> None:
 
     `pybpe inspect` shows the contents of a checkpoint.
     """
-    inner = command.commands()
-    for name, (add, summary) in {
-        "new": (_add_new, "make random weights for a tokenizer"),
-        "convert": (
-            _add_convert,
-            "move a model to another tokenizer, to or from Hugging Face, or to GGUF",
-        ),
-    }.items():
-        inner.add_parser(name, help=summary).declare(add)
+    _add_commands(
+        command,
+        {
+            "new": (_add_new, "make random weights for a tokenizer"),
+            "convert": (_add_convert, "move a model to another tokenizer or format"),
+        },
+    )
 
 
 def _facts(config: GPT2Config) -> dict[str, int]:

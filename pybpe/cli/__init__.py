@@ -78,7 +78,7 @@ def _parser(words: Sequence[str] | None = None) -> Command:
     parser = Command(prog="pybpe")
     parser.declare(_add_commands)
     needed = words[:1] if words and words[0] in _COMMANDS else _COMMANDS  # making all takes milliseconds
-    commands = parser.commands(help=argparse.SUPPRESS)
+    commands = parser.commands()
     for question, (_, help) in _QUESTIONS.items():
         parser.option(question, help)
     for name in needed:
@@ -100,8 +100,7 @@ def _add_commands(command: Command) -> None:
     `pybpe COMMAND --help` explains a command.
     """
     for title, group in _GROUPS.items():
-        lines = (f"  {name:<10} {summary}" for name, (_, summary) in group.items())
-        command.description = "\n".join([f"{command.description}\n", f"{title}:", *lines])
+        command.list_commands(title, {name: summary for name, (_, summary) in group.items()})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

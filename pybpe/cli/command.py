@@ -88,11 +88,16 @@ class Command(argparse.ArgumentParser):
         )
         add(self)
 
-    def commands(self, **more: Any) -> argparse._SubParsersAction[Command]:
-        """Adds the commands of a group. `more` is for argparse."""
+    def commands(self) -> argparse._SubParsersAction[Command]:
+        """Makes this a group of commands, which `list_commands` shows in the help."""
         self.help_option()
         # With `prog`, argparse need not format the usage.
-        return self.add_subparsers(title="commands", metavar="COMMAND", required=True, prog=self.prog, **more)
+        return self.add_subparsers(metavar="COMMAND", required=True, prog=self.prog, help=argparse.SUPPRESS)
+
+    def list_commands(self, title: str, summaries: Mapping[str, str]) -> None:
+        """Shows some commands in the help, before the options."""
+        lines = (f"  {name:<10} {summary}" for name, summary in summaries.items())
+        self.description = "\n".join([f"{self.description}\n", f"{title}:", *lines])
 
     def help_option(self) -> None:
         self._target.add_argument("-h", "--help", action="help", help="show this help and exit")

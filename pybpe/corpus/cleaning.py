@@ -83,8 +83,8 @@ def clean(
             (.gz, .bz2, .xz, .zst), or "-" for standard input.
         out: the output: a file (.jsonl, .jsonl.gz, .jsonl.zst or .parquet), or a folder, which gets files of about
             equal size, part-000000.jsonl.zst and so on, and must have nothing else. Records keep their other fields or
-            columns. Times and decimal numbers of columns become strings. Their NaN and infinite numbers become null, and a
-            warning says how many. pybpe refuses values that JSON cannot hold, such as bytes, and for parquet, fields
+            columns. In columns, times and decimal numbers become strings, and NaN and infinite numbers null; a warning
+            says how many. pybpe refuses values that JSON cannot hold, such as bytes, and for parquet, fields
             that have values of different kinds.
         where: a condition in SQL on the fields of records, such as "score > 3 and language == 'en'". Others are
             dropped, and so are records that lack a field. See docs/corpus.md.

@@ -36,7 +36,7 @@ class TrainOptions:
     vocab_size: int = option(MISSING, "number of tokens, including special tokens")
     special_tokens: Iterable[str] | Mapping[str, int] = option(
         (),
-        "a string that always becomes one id; repeatable. llm.c, and `pybpe binarize` by default, need <|endoftext|>",
+        "a string that always becomes one id, such as <|endoftext|>, which llm.c and `pybpe binarize` need; repeatable",
         "S",
         flag="--special-token",
     )
@@ -68,7 +68,7 @@ class TrainOptions:
     superwords: bool = option(False, "also learn tokens across spaces, such as ' of the', in a second stage (SuperBPE)")
     transition: float | None = option(
         None,
-        "the share of the vocabulary at which superwords (default: 0.8) or parity (default: 0) begin",
+        "the share of the vocabulary to make first, without superwords (default: 0.8) or parity (default: 0)",
         "SHARE",
     )
     whole_characters: bool = option(False, "do not make tokens that combine part of a character with other characters")
