@@ -218,7 +218,7 @@ _LOOKS_AT_ONCE = 16
 _MOST_SIDE = 1 << 20  # bytes of descriptions next to files of records, unless these have more
 _WITH_MARKUP = re.compile(r"(?i)\.(?:csv|tsv|html?|xml)(?:\.\w+)?\Z")
 _EXCEPT_OWN = " except pybpe's own (tokens, tokenizers, and what this call writes)"
-_NAME_OTHERS = ": name text files, or a folder of them"
+_NAME_OTHERS = ": name files that exist, or a folder of them"
 _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
 
 

@@ -226,6 +226,13 @@ WRONG = [
 ]
 
 
+@pytest.mark.parametrize(("words", "name"), [("--help", "binarize"), ("llmc --help", "checkpoint")])
+def test_the_help_of_a_group_has_one_line_per_command(words: str, name: str) -> None:
+    shown = run(*words.split()).stdout.decode()
+    assert re.search(rf"\n\n[a-z. ]+:\n(  \w+ +\w.*\n)*  {name} +\w.*\n", shown) and "\n  COMMAND" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(("command", "message"), WRONG)
 def test_bad_input_is_one_line_and_exit_code_2(
     folder: Path, command: str, message: str, monkeypatch: pytest.MonkeyPatch
