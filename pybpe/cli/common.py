@@ -135,17 +135,18 @@ def progress(args: argparse.Namespace) -> bool | None:
 @contextmanager
 def watched(args: argparse.Namespace, tell: Callable[[str], object]) -> Iterator[None]:
     """While a command runs, tells lines about its progress, and keeps the file of --status up to date. Before the first
-    line, tells what runs and since when, and after the last one, when it ended."""
+    line, or an interruption, tells what runs and since when, and after the last one, when it ended."""
     before, how = watching.watchers, getattr(args, "progress", "none")
     is_log = how == "auto" and not (args.quiet or args.json or sys.stderr.isatty())
     command, begun, start, told = args.parser.prog.partition(" ")[2], watching.now(), time.monotonic(), list[str]()
 
-    def log(line: str) -> None:
+    def log(line: str | None) -> None:
         if not told:
             inputs = [without_secrets(path) for some in paths_of(args).values() for path in some.get("the input", ())]
-            tell(f"{command}{f' {first_of(inputs)}' if inputs else ''}: started at {begun}")
-        told.append(line)
-        tell(line)
+            told.append(f"{command}{f' {first_of(inputs)}' if inputs else ''}: started at {begun}")
+            tell(told[0])
+        if line is not None:
+            tell(line)
 
     lines = [watching.lines(log)] if is_log or how == "lines" else []
     path = getattr(args, "status", None)
@@ -156,6 +157,8 @@ def watched(args: argparse.Namespace, tell: Callable[[str], object]) -> Iterator
         yield
     except BaseException as error:
         state, message = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", str(error)
+        if lines and state == "interrupted":
+            log(None)  # even in its first seconds, a log says what was interrupted
         raise
     finally:
         watching.watchers = before

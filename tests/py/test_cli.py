@@ -424,6 +424,15 @@ def test_work_goes_on_without_its_status_file(tmp_path: Path) -> None:
     assert "train: interrupted at" in told[-1]
 
 
+def test_a_log_says_what_was_interrupted_before_its_first_line() -> None:
+    parser = SimpleNamespace(prog="pybpe train", paths={})
+    for how, count in (("lines", 2), ("none", 0)):
+        told, args = list[str](), Namespace(parser=parser, progress=how, quiet=False, json=False)
+        with pytest.raises(KeyboardInterrupt), watched(args, told.append):
+            raise KeyboardInterrupt
+        assert len(told) == count and all(map(re.fullmatch, ("train: started at .*", "train: interrupted at .*"), told))
+
+
 def test_a_step_without_a_total_tells_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     clock = iter(range(0, 100, 6))  # seconds
