@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import is_unicode, json_text, number_of, param
+from ..arguments import is_unicode, is_url, json_text, number_of, param
 from ..errors import (
     ArgumentError,
     FileError,
@@ -200,9 +200,10 @@ class Manifest:
         """
         name = _binding.path_text(folder)
         path = os.path.join(name, manifest_name(name))
-        if not os.path.exists(path) and os.path.exists(os.path.join(name, "data", FILE_NAME)):
+        is_there = is_url(name) or os.path.exists(path)  # read_file refuses a URL
+        if not is_there and os.path.exists(os.path.join(name, "data", FILE_NAME)):
             raise file_error(errno.ENOENT, f"{name}: the token files of this workspace are in {name}/data: name that")
-        if not os.path.exists(path):
+        if not is_there:
             told = "not a folder of token files: it has no manifest.json" if os.path.isdir(name) else "no such folder"
             raise file_error(errno.ENOENT, f"{name}: {told}")
         data = read_file(path)

@@ -147,7 +147,7 @@ def test_without_an_end_of_text_binarize_says_how_to_add_it(folder: Path) -> Non
     assert "--eot none" in run("binarize", "-t", "tok.json", "a.txt", "-o", "out", cwd=folder, code=2)
     run("train", "--base", "tok.json", "--special-token", "<|endoftext|>", "-o", "new.json", cwd=folder)
     run("binarize", "-t", "new.json", "a.txt", "-o", "out", cwd=folder)
-    assert "need <|endoftext|>" in " ".join(run("train", "--help").split())
+    assert "<|endoftext|>, which llm.c and `pybpe binarize` need" in " ".join(run("train", "--help").split())
 
 
 def test_a_large_corpus_is_told_what_val_and_test_set_aside(

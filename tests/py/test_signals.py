@@ -152,7 +152,9 @@ def test_an_interrupted_command_says_how_to_resume(tmp_path: Path) -> None:
     run = [sys.executable, "-c", INTERRUPTED, *arguments]
     done = subprocess.run(run, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert len(list((tmp_path / "o" / FOLDER / "tasks").glob("*/*"))) == 1
-    assert (done.returncode, done.stderr) == (130, "pybpe: interrupted; to resume, run the same command again\n")
+    started, ended, told = done.stderr.splitlines()
+    assert (done.returncode, told) == (130, "pybpe: interrupted; to resume, run the same command again")
+    assert started.startswith("pybpe: binarize in.txt: started at") and ": interrupted at" in ended
 
 
 def test_what_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
