@@ -7,6 +7,7 @@ Words that start as characters (csrc/apply/apply_chars.h) against the definition
 #include "encode/encode.h"
 #include "naive_encode.h"
 #include "random_state.h"
+#include "small_encoder.h"
 
 enum { MOST_BYTES = APPLY_SHORT_MAX };
 
@@ -30,26 +31,8 @@ static const char *const PARTS[] = {"a",
                                     "\xE4\xBD"};
 enum { CHARS = 11, ALL_PARTS = sizeof PARTS / sizeof *PARTS };
 
-typedef struct subject {
-    pybpe_vocab *v;
-    pybpe_encoder *e;
-} subject;
-
-static subject subject_new(const small_vocab *v) {
-    subject s = {NULL, NULL};
-    const pybpe_vocab_spec spec = small_spec(v);
-    CHECK_EQ(pybpe_vocab_new(&s.v, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, 0, NULL, NULL), PYBPE_OK);
-    return s;
-}
-
-static void subject_free(subject *s) {
-    pybpe_encoder_free(s->e);
-    pybpe_vocab_free(s->v);
-}
-
 /* Checks the tokens of a word. Returns the number of characters that it starts with. */
-static size_t check_word(const subject *s, const small_vocab *v, const void *word, size_t n) {
+static size_t check_word(const small_encoder *s, const small_vocab *v, const void *word, size_t n) {
     const merge_table *t = &s->e->table;
     uint32_t want[MOST_BYTES];
     uint32_t ids[MOST_BYTES];
@@ -77,7 +60,7 @@ static void test_guards(void) {
     small_add_merge(&v, 'b', 0xC3); /* too late to matter */
     small_add_merge(&v, e, e);
     naive_prepare(&v);
-    subject s = subject_new(&v);
+    small_encoder s = small_encoder_new(&v);
     CHECK_CHARS(&s, &v, "\xC3\xA9", 1);
     CHECK_CHARS(&s, &v, "\xC3\xA9\xC3\xA9", 2);
     CHECK_CHARS(&s, &v, "a\xC3\xA9", 0);
@@ -96,7 +79,7 @@ static void test_guards(void) {
                 3);
     CHECK_CHARS(&s, &v, "\xC3\xA8", 0); /* not a token */
     naive_forget(&v);
-    subject_free(&s);
+    small_encoder_free(&s);
 }
 
 /* Does the same for two bytes of a character of three. */
@@ -110,7 +93,7 @@ static void test_guards_of_three(void) {
     small_add_merge(&v, left, 0xA0);
     small_add_merge(&v, 0xE5, right);
     naive_prepare(&v);
-    subject s = subject_new(&v);
+    small_encoder s = small_encoder_new(&v);
     CHECK_CHARS(&s, &v, "\xE4\xBD\xA0\xE5\xA5\xBD", 2);
     CHECK_CHARS(&s, &v,
                 "a\xE4\xBD\xA0\xE5\xA5\xBD"
@@ -121,7 +104,7 @@ static void test_guards_of_three(void) {
                 "b",
                 1);
     naive_forget(&v);
-    subject_free(&s);
+    small_encoder_free(&s);
 }
 
 /* The tables are only filled if the merges make consecutive ids, and the parts of a token before the token. */
@@ -134,12 +117,12 @@ static void test_order(void) {
         small_add_merge(&v, e, 'b');
         small_add_merge(&v, 0xC3, 0xA9);
         naive_prepare(&v);
-        subject s = subject_new(&v);
+        small_encoder s = small_encoder_new(&v);
         CHECK_EQ(s.e->table.consecutive, !reversed);
         CHECK(s.e->table.char_ranks == NULL);
         CHECK_CHARS(&s, &v, "\xC3\xA9\x62", 0);
         naive_forget(&v);
-        subject_free(&s);
+        small_encoder_free(&s);
     }
 }
 
@@ -165,11 +148,11 @@ static void test_order_of_parts(void) {
                 small_add_merge(&v, 'y', (uint8_t)('x' + i));
             }
             naive_prepare(&v);
-            subject s = subject_new(&v);
+            small_encoder s = small_encoder_new(&v);
             CHECK(s.e->table.consecutive);
             CHECK_CHARS(&s, &v, "z\xE4\xBD\xA0z", 0);
             naive_forget(&v);
-            subject_free(&s);
+            small_encoder_free(&s);
         }
     }
 }
@@ -188,12 +171,12 @@ static void test_no_needless_guards(void) {
     small_add_token(&v, "qq", 2);
     small_add_merge(&v, other, 'r');
     naive_prepare(&v);
-    subject s = subject_new(&v);
+    small_encoder s = small_encoder_new(&v);
     CHECK(s.e->table.consecutive && s.e->table.char_ranks != NULL);
     CHECK_CHARS(&s, &v, "a\xC3\xA8", 1);
     CHECK_CHARS(&s, &v, "z\xC3\xA8", 1);
     naive_forget(&v);
-    subject_free(&s);
+    small_encoder_free(&s);
 }
 
 /* The tables are made from merges in memory of the exact size, so that sanitizers see reads beyond it. */
@@ -201,7 +184,7 @@ static void test_no_read_after_the_merges(void) {
     small_vocab v;
     small_start(&v);
     small_add_merge(&v, 0xC3, 0xA9);
-    subject s = subject_new(&v);
+    small_encoder s = small_encoder_new(&v);
     pybpe_vocab_spec spec = pybpe_vocab_get_spec(s.v);
     uint32_t *merges = malloc(2 * sizeof *merges);
     merge_table t = s.e->table;
@@ -211,7 +194,7 @@ static void test_no_read_after_the_merges(void) {
     CHECK(memcmp(t.char_ranks, s.e->table.char_ranks, APPLY_CHARS * sizeof *t.char_ranks) == 0);
     mem_free(&s.e->mem, (void *)(uintptr_t)t.char_ranks);
     free(merges);
-    subject_free(&s);
+    small_encoder_free(&s);
 }
 
 static void random_merge(small_vocab *v, const uint32_t *usable, size_t *count, uint32_t *made) {
@@ -299,14 +282,14 @@ static void test_random(void) {
     for (size_t i = 0; i < VOCABULARIES; i++) {
         random_vocab(&v, 2 + random_below(60));
         naive_prepare(&v);
-        subject s = subject_new(&v);
+        small_encoder s = small_encoder_new(&v);
         filled += s.e->table.char_ranks != NULL;
         for (size_t k = 0; k < WORDS; k++) {
             const size_t n = random_word(word);
             chars += check_word(&s, &v, word, n);
         }
         naive_forget(&v);
-        subject_free(&s);
+        small_encoder_free(&s);
     }
     CHECK(filled > VOCABULARIES / 10 * 9);
     CHECK(chars > VOCABULARIES * WORDS);
@@ -318,14 +301,14 @@ static void test_ids(void) {
     small_start(&v);
     const uint32_t ab = small_add_merge(&v, 'a', 'b'), both = small_add_merge(&v, ab, ab);
     const uint32_t ids[] = {ab, 'a', 'b', ab}, want[] = {both, ab};
-    subject s = subject_new(&v);
+    small_encoder s = small_encoder_new(&v);
     apply_scratch scratch = {0};
     size_t count = 0;
     CHECK_EQ(apply_long_ids(&s.e->table, &scratch, ids, 4, &count, NULL, NULL), PYBPE_OK);
     CHECK(count == 2 && memcmp(scratch.ids, want, sizeof want) == 0);
     CHECK_EQ(apply_long_ids(&s.e->table, &scratch, ids, UINT32_MAX, &count, NULL, NULL), PYBPE_ERR_LIMIT);
     apply_scratch_free(&scratch, NULL);
-    subject_free(&s);
+    small_encoder_free(&s);
 }
 
 int main(void) {

@@ -6,26 +6,9 @@ New words that are tokens (csrc/encode/encode_lookup.c) against merging by defin
 #include "encode/encode_cache.h"
 #include "naive_encode.h"
 #include "random_state.h"
+#include "small_encoder.h"
 
 enum { TOKEN_MOST = WORD_INLINE_MAX };
-
-typedef struct subject {
-    pybpe_vocab *v;
-    pybpe_encoder *e;
-} subject;
-
-static subject subject_new(const small_vocab *v) {
-    subject s = {NULL, NULL};
-    const pybpe_vocab_spec spec = small_spec(v);
-    CHECK_EQ(pybpe_vocab_new(&s.v, &spec, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, 0, NULL, NULL), PYBPE_OK);
-    return s;
-}
-
-static void subject_free(subject *s) {
-    pybpe_encoder_free(s->e);
-    pybpe_vocab_free(s->v);
-}
 
 /* Adds merges of any tokens of a few letters. Many of their tokens are not reached. */
 static void random_vocab(small_vocab *v, unsigned letters, size_t merges) {
@@ -52,7 +35,7 @@ static void random_vocab(small_vocab *v, unsigned letters, size_t merges) {
 }
 
 /* Every token, in random order and twice: the first answer must not change the second. */
-static size_t check_tokens(const small_vocab *v, const subject *s) {
+static size_t check_tokens(const small_vocab *v, const small_encoder *s) {
     size_t reached = 0;
     for (size_t i = 0; i < 2 * v->count; i++) {
         const uint32_t id = i < v->count ? random_below((uint32_t)v->count) : (uint32_t)(i - v->count);
@@ -78,12 +61,12 @@ static void test_random(void) {
     for (size_t i = 0; i < VOCABULARIES; i++) {
         random_vocab(&v, 1 + random_below(4), 1 + random_below(60));
         naive_prepare(&v);
-        subject s = subject_new(&v);
+        small_encoder s = small_encoder_new(&v);
         const size_t found = check_tokens(&v, &s);
         reached += found;
         others += v.merges_count > found;
         naive_forget(&v);
-        subject_free(&s);
+        small_encoder_free(&s);
     }
     CHECK(reached > VOCABULARIES * 2 && others > VOCABULARIES / 4);
 }
@@ -97,11 +80,11 @@ static void test_parts_that_no_merge_makes(void) {
     small_add_token(&v, "qqr", 3);
     small_add_token(&v, "qq", 2);
     small_add_merge(&v, other, 'r');
-    subject s = subject_new(&v);
+    small_encoder s = small_encoder_new(&v);
     naive_prepare(&v);
     CHECK_EQ(check_tokens(&v, &s), 1); /* ab */
     naive_forget(&v);
-    subject_free(&s);
+    small_encoder_free(&s);
 }
 
 /* If merges are not in order, words are not looked up. */
@@ -111,9 +94,9 @@ static void test_order(void) {
     small_add_token(&v, "abc", 3);
     small_add_merge(&v, small_add_token(&v, "ab", 2), 'c');
     small_add_merge(&v, 'a', 'b');
-    subject s = subject_new(&v);
+    small_encoder s = small_encoder_new(&v);
     CHECK(s.e->reached == NULL && !encoder_looks_up(s.e));
-    subject_free(&s);
+    small_encoder_free(&s);
 }
 
 /* Words are looked up while texts have new tokens, and not after that. A new token begins it again. */
@@ -123,7 +106,7 @@ static void test_when(void) {
     small_add_merge(&v, 'a', 'b');
     small_add_merge(&v, 'c', 'd');
     small_add_merge(&v, 'e', 'f');
-    subject s = subject_new(&v);
+    small_encoder s = small_encoder_new(&v);
     pybpe_cache *c = NULL;
     uint32_t ids[4];
     size_t count = 0;
@@ -141,7 +124,7 @@ static void test_when(void) {
         CHECK_EQ(c->has_new_tokens, steps[i].next);
     }
     pybpe_cache_free(c);
-    subject_free(&s);
+    small_encoder_free(&s);
 }
 
 int main(void) {
