@@ -218,7 +218,7 @@ class TaskEncoder(NamedTuple):
                 for number, (row, (part, _)) in enumerate(zip(origins[0], parts)):
                     count = len(text_starts(part, mark))  # if the text has marks, it is several documents
                     each[number] = [row] * count, [origins[1][number]] * count if origins[1] else ()
-            if joins and mark is not None:
+            if mark is not None:
                 joined, size = array(typecode), 0
                 for number, (part, length) in enumerate(parts):
                     if number > 0:
@@ -228,7 +228,7 @@ class TaskEncoder(NamedTuple):
                     size += length
                 rows, keys = (list(chain.from_iterable(some)) for some in zip(*each))
                 found.append(self._segment(piece, split, joined, size)._replace(origins=(rows, keys)))
-            elif self.tok.model.changes_text or (mark is not None and _binding.count_id(ids, mark)):
+            elif self.tok.model.changes_text:
                 some = [self._segment(piece, split, part, length) for part, length in parts]
                 found += [segment._replace(origins=more) for segment, more in zip(some, each)]
             else:
